@@ -7754,8 +7754,8 @@ export interface operations {
                 interval?: "month" | "week" | "day" | "hour" | "half_hour" | "minute";
                 /** @description Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`. For example `Europe/Berlin`. */
                 tz?: string;
-                /** @description Sum to sort by, largest first. Absent: by the groups, newest period first. */
-                sort?: "calls" | "errors" | "tokens" | "cost";
+                /** @description Figure to sort by, largest first. Absent: by the groups, newest period first. An archive cannot sort by `p95`. */
+                sort?: "calls" | "errors" | "tokens" | "cost" | "cached_tokens" | "cache_write_tokens" | "completion_tokens" | "p95";
                 /** @description Only calls of this team, by name or ID. For example `search`. */
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */

@@ -21,3 +21,16 @@ export function percentile(classes: readonly number[], share: number): number | 
   }
   return null;
 }
+
+/** SQL expression of percentile(), 0 if there are none. @param classes name of the column with the counts */
+export function percentileSql(classes: string, share: number): string {
+  const lows = [0, ...LATENCY_BOUNDS_MS];
+  const highs = [...LATENCY_BOUNDS_MS, LATENCY_BOUNDS_MS.at(-1)!];
+  return `COALESCE((
+    SELECT floor(low + (share - below) / size * (high - low) + 0.5)
+    FROM (SELECT size, low, high, sum(size) OVER (ORDER BY i) - size AS below, sum(size) OVER () * ${share} AS share
+          FROM unnest(${classes}, ARRAY[${lows.join()}]::float8[], ARRAY[${highs.join()}]::float8[])
+            WITH ORDINALITY AS class (size, low, high, i)) AS counted
+    WHERE below + size >= share AND size > 0
+    ORDER BY below LIMIT 1), 0)`;
+}

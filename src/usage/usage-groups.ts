@@ -24,6 +24,15 @@ export function isInterval(group: string): group is Interval {
 }
 
 /** What groups can be sorted by, largest first, and the sum that decides. */
-export const SORTS = { calls: 'calls', errors: 'errors', tokens: 'total_tokens', cost: 'cost_usd' } as const;
+export const SORTS = {
+  calls: 'calls',
+  errors: 'errors',
+  tokens: 'total_tokens',
+  cost: 'cost_usd',
+  cached_tokens: 'cached_tokens',
+  cache_write_tokens: 'cache_write_tokens',
+  completion_tokens: 'completion_tokens',
+  p95: 'p95_ms',
+} as const;
 export type UsageSort = keyof typeof SORTS;
 export const USAGE_SORTS = Object.keys(SORTS) as UsageSort[];

@@ -14,6 +14,7 @@ import {
   type UsageSort,
 } from './usage-groups.js';
 import type { UsageSource } from './usage-source.js';
+import { percentileSql } from './latency.js';
 
 /** What to read. */
 export type UsageRequest = RequestFilter & PageRequest & { sort?: UsageSort };
@@ -128,7 +129,8 @@ export function usageSql(
   return `
     SELECT * FROM (
       SELECT sums.*, json_build_object(${totals.join(', ')}) AS totals FROM (
-        SELECT groups.*, prompt_tokens + completion_tokens AS ${TOTAL_TOKENS} FROM (
+        SELECT groups.*, prompt_tokens + completion_tokens AS ${TOTAL_TOKENS}
+               ${place.sort === 'p95' ? `, ${percentileSql('latency', 0.95)} AS ${SORTS.p95}` : ''} FROM (
           SELECT ${[...texts, ...shown].join(', ')} FROM (
             SELECT ${[...values, ...sums].join(', ')}
             FROM ${withCostCenters(groups, source.from)}

@@ -174,7 +174,8 @@ export const usageFilterSchema = withTimeRange(
       example: 'Europe/Berlin',
     }),
     sort: oneOf(USAGE_SORTS).optional().meta({
-      description: 'Sum to sort by, largest first. Absent: by the groups, newest period first.',
+      description:
+        'Figure to sort by, largest first. Absent: by the groups, newest period first. An archive cannot sort by `p95`.',
     }),
     ...callFilter,
     ...paging,

@@ -66,6 +66,13 @@ describe('an archive', () => {
     expect(queries()).toHaveLength(asked);
   });
 
+  it('cannot sort by a percentile', async () => {
+    await expect(usage(`${OLD}&sort=p95`)).rejects.toThrow(
+      /400 .*cannot be p95 for days that only the archive/,
+    );
+    expect((await usage(`from=${TODAY}&sort=p95`)).source).toBe('log');
+  });
+
   it('that fails is an error', async () => {
     clickhouse.behave = (_, res) =>
       void res.writeHead(500).end('Code: 241. DB::Exception: (MEMORY_LIMIT_EXCEEDED)');

@@ -127,6 +127,9 @@ describe('usage', () => {
     ['calls', 'calls'],
     ['errors', 'errors'],
     ['tokens', 'total_tokens'],
+    ['cached_tokens', 'cached_tokens'],
+    ['cache_write_tokens', 'cache_write_tokens'],
+    ['completion_tokens', 'completion_tokens'],
   ])('sorts by %s, the largest first, and pages through ties too', async (sort, sum) => {
     const groups: UsageGroup[] = ['hour', 'model', 'key'];
     const whole = await all(groups, 500, sort);
@@ -304,5 +307,28 @@ describe('usage', () => {
     expect(await all(['model'], 1, 'cost')).toEqual(whole);
     const { totals: sums } = await totals.list(['model'], { limit: 1, sort: 'cost' });
     expect(sums!.cost_usd).toBe('246913578.500000003');
+  });
+
+  it('sorts by the 95th percentile that it shows, the slowest first, and pages', async () => {
+    const at = new Date('2031-01-04T00:00:00Z');
+    for (const [model, ...durations] of [
+      ['fast', 10, 20, 40],
+      ['mixed', 10, 10, 10, 900],
+      ['slow', 3_000, 3_500, 7_000],
+      ['slower', 3_000, 3_500, 7_900, 7_900, 7_900],
+      ['slowest', 100_000],
+    ] as [string, ...number[]][])
+      for (const duration_ms of durations) await insertRow(database, at, { model, duration_ms });
+    const whole = await all(['model'], 500, 'p95');
+    expect(whole.slice(0, 5).map(({ model }) => model)).toEqual([
+      'slowest',
+      'slower',
+      'slow',
+      'mixed',
+      'fast',
+    ]);
+    const shown = whole.map(({ p95_ms }) => p95_ms ?? 0);
+    expect(shown).toEqual(shown.toSorted((a, b) => b - a));
+    expect(await all(['model'], 1, 'p95')).toEqual(whole);
   });
 });

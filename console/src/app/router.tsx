@@ -112,8 +112,14 @@ const CALL_TEXTS = [
   'provider_error',
   'end_user',
   'session',
+  'tag',
 ] as const;
-const CALL_CHOICES = { outcome: QUERY_VALUES.listRequests.outcome };
+const CALL_CHOICES = {
+  outcome: QUERY_VALUES.listRequests.outcome,
+  failed: QUERY_VALUES.listRequests.failed,
+};
+
+const ORDERS = ['asc', 'desc'] as const;
 
 const signedInPage = { getParentRoute: () => signedIn };
 
@@ -128,7 +134,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/usage',
-    validateSearch: searchParams(['metric', 'by', 'then', ...CALL_TEXTS], CALL_CHOICES),
+    validateSearch: searchParams(['metric', 'by', 'then', 'sort', ...CALL_TEXTS], CALL_CHOICES),
     component: lazyPage(() => import('../pages/usage/page')),
   }),
   createRoute({
@@ -145,14 +151,14 @@ const signedInPages = [
     path: '/keys',
     validateSearch: searchParams(
       ['q', 'team', 'cost_center', 'expires_before', 'unused_since', 'key', 'new', 'find'],
-      QUERY_VALUES.listKeys,
+      { ...QUERY_VALUES.listKeys, sort: ['team', 'expires', 'used', 'calls', 'cost'], order: ORDERS },
     ),
     component: lazyPage(() => import('../pages/keys/page')),
   }),
   createRoute({
     ...signedInPage,
     path: '/teams',
-    validateSearch: searchParams(['open', 'new'], {}),
+    validateSearch: searchParams(['q', 'open', 'new', 'sort'], { order: ORDERS }),
     component: lazyPage(() => import('../pages/teams/page')),
   }),
   createRoute({
@@ -194,7 +200,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/audit',
-    validateSearch: searchParams(['actor', 'subject_name'], QUERY_VALUES.listAudit),
+    validateSearch: searchParams(['actor', 'subject_name', 'subject_id'], QUERY_VALUES.listAudit),
     component: lazyPage(() => import('../pages/audit/page')),
   }),
   createRoute({

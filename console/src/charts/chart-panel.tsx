@@ -2,13 +2,14 @@ import { Box, ColorSwatch, Group, ScrollArea, Skeleton, Switch, Table, Text } fr
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { loadPart } from '../app/lazy-part';
 import classes from './chart-panel.module.css';
-import type { ChartData } from './series';
+import type { ChartData, ChartPeriod } from './series';
 
 const StackedBars = lazy(() => loadPart(() => import('./stacked-bars')));
 
 interface Props extends ChartData {
   height?: number;
   onZoom?: (from: Date, to: Date) => void;
+  onPick?: (seriesId: string, period: ChartPeriod) => void;
   /** Controls on the left, above the chart. */
   children?: ReactNode;
   loading?: boolean;
@@ -17,7 +18,15 @@ interface Props extends ChartData {
 }
 
 /** A chart with its legend, and the same figures as a table behind a switch. */
-export function ChartPanel({ children, empty, loading = false, height = 260, onZoom, ...chart }: Props) {
+export function ChartPanel({
+  children,
+  empty,
+  loading = false,
+  height = 260,
+  onZoom,
+  onPick,
+  ...chart
+}: Props) {
   const [asTable, setAsTable] = useState(false);
   const legend = !asTable && empty === undefined && chart.series.length > 1;
   return (
@@ -35,7 +44,7 @@ export function ChartPanel({ children, empty, loading = false, height = 260, onZ
         <PeriodTable {...chart} height={height} />
       ) : (
         <Suspense fallback={<Skeleton height={height} />}>
-          <StackedBars {...chart} height={height} onZoom={onZoom} />
+          <StackedBars {...chart} height={height} onZoom={onZoom} onPick={onPick} />
         </Suspense>
       )}
       <Group

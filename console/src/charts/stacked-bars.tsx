@@ -3,19 +3,30 @@ import '@mantine/charts/styles.css';
 import { ColorSwatch, Group, Paper, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ReferenceArea } from 'recharts';
-import type { ChartData } from './series';
+import type { ChartData, ChartPeriod } from './series';
 
 interface Props extends ChartData {
   height: number;
   /** Called with the bounds of the periods that were dragged over. */
   onZoom?: (from: Date, to: Date) => void;
+  /** Called with what was clicked on: one part of one bar. */
+  onPick?: (seriesId: string, period: ChartPeriod) => void;
 }
 
 /** Lower charts have fewer lines, in pixels. */
 const LOW = 200;
 
 /** Stacked bars over time. Loaded only where a chart is shown. */
-export default function StackedBars({ periods, series, format, formatAxis, height, onZoom, label }: Props) {
+export default function StackedBars({
+  periods,
+  series,
+  format,
+  formatAxis,
+  height,
+  onZoom,
+  onPick,
+  label,
+}: Props) {
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   // Values are found by index: a name such as "a.b" would be read as a path by the chart library.
   const data = periods.map((_, index) => ({
@@ -68,7 +79,18 @@ export default function StackedBars({ periods, series, format, formatAxis, heigh
           tickCount: height < LOW ? 3 : 5,
         }}
         // A line between the parts of a bar, so that they can be told apart without colour.
-        barProps={{ isAnimationActive: false, stroke: 'var(--mantine-color-body)', strokeWidth: 1 }}
+        barProps={({ name }) => ({
+          isAnimationActive: false,
+          stroke: 'var(--mantine-color-body)',
+          strokeWidth: 1,
+          ...(onPick !== undefined && {
+            cursor: 'pointer',
+            onClick: (_: unknown, index: number) => {
+              const [one, period] = [series[Number(name.slice(1))], periods[index]];
+              if (one !== undefined && period !== undefined) onPick(one.id, period);
+            },
+          }),
+        })}
         barChartProps={{
           margin: { top: 8, right: 4 },
           accessibilityLayer: false,

@@ -59,5 +59,7 @@ export const ChevronIcon = icon(<path d="M9 6l6 6-6 6" />);
 export const DownIcon = icon(<path d="M6 9l6 6 6-6" />);
 export const WarningIcon = icon(<path d="M12 3.500L22 20.500H2zM12 10v5M12 17.800h.01" />);
 export const SignOutIcon = icon(<path d="M14 4H5v16h9M10 12h11M17.500 8.500L21 12l-3.500 3.500" />);
-export const SearchIcon = icon(<path d="M10.500 4a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM15.200 15.200L20.500 20.500" />);
+export const SearchIcon = icon(
+  <path d="M10.500 4a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM15.200 15.200L20.500 20.500" />,
+);
 export const DownloadIcon = icon(<path d="M12 4v11M7.500 11L12 15.500 16.500 11M4 20h16" />);

@@ -7,7 +7,7 @@ export function Section({
   actions,
   children,
   ...paper
-}: { title: string; actions?: ReactNode; children: ReactNode } & PaperProps) {
+}: { title: ReactNode; actions?: ReactNode; children: ReactNode } & PaperProps) {
   const id = useId();
   return (
     <Paper component="section" aria-labelledby={id} withBorder p="md" {...paper}>

@@ -8,7 +8,8 @@ export const FIELDS = {
   key: { label: 'Key', input: 'choice' },
   provider: { label: 'Provider', input: 'choice' },
   model: { label: 'Model', input: 'suggest' },
-  status: { label: 'Status', input: 'suggest', hint: 'A status such as 429, or a class such as 5xx' },
+  failed: { label: 'Result', input: 'choice' },
+  status: { label: 'Status', input: 'list', hint: 'Statuses such as 429, or classes such as 5xx' },
   outcome: { label: 'Outcome', input: 'choice' },
   provider_error: {
     label: 'Error of the provider',
@@ -17,14 +18,15 @@ export const FIELDS = {
   },
   end_user: { label: 'End user', input: 'text', hint: 'As the client named it' },
   session: { label: 'Session', input: 'text', hint: 'As the client named it' },
+  tag: { label: 'Tag', input: 'text', hint: 'As in x-gateway-tags: env=prod; several with commas' },
   min_duration_ms: { label: 'Duration from', input: 'number', hint: 'In milliseconds', unit: 'ms' },
 } as const satisfies Partial<Record<keyof CallQuery, Field>>;
 export type FieldName = keyof typeof FIELDS;
 
 export interface Field {
   label: string;
-  /** `choice`: one of a list; `suggest`: any text, with suggestions. */
-  input: 'choice' | 'suggest' | 'text' | 'number';
+  /** `choice`: one of a list; `list`: several, or others; `suggest`: any text, with suggestions. */
+  input: 'choice' | 'list' | 'suggest' | 'text' | 'number';
   hint?: string;
   unit?: string;
 }
@@ -41,6 +43,11 @@ export const OUTCOMES = {
   cached: 'From the cache',
   retried: 'Retried',
 } as const satisfies Record<NonNullable<CallQuery['outcome']>, string>;
+
+export const RESULTS = { true: 'Failed', false: 'Not failed' } as const satisfies Record<
+  NonNullable<CallQuery['failed']>,
+  string
+>;
 
 export const STATUSES = [
   '2xx',

@@ -6,9 +6,11 @@ import {
   Popover,
   Select,
   Stack,
+  TagsInput,
   Text,
   TextInput,
 } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { type FormEvent, useState } from 'react';
 import { CloseIcon } from '../display/icons';
 import type { TimeRange } from '../url/time-range';
@@ -16,7 +18,11 @@ import { memberOf, useUrlState } from '../url/url-state';
 import { type Field, type FieldName, FIELDS } from './fields';
 import classes from './filter-bar.module.css';
 import { useCallFilter } from './use-call-filter';
-import { useChoices } from './use-choices';
+import { useChoices, useLabel } from './use-choices';
+
+/** Fields whose values are looked up as they are typed. */
+const IS_SEARCHED: readonly FieldName[] = ['team', 'key'];
+const TYPING_MS = 200;
 
 /** The filter of the page as chips, and a form that adds one. */
 export function FilterBar({ fields, range }: { fields: readonly FieldName[]; range: TimeRange }) {
@@ -26,7 +32,7 @@ export function FilterBar({ fields, range }: { fields: readonly FieldName[]; ran
   return (
     <Group gap="xs" mb="md" role="group" aria-label="Filters">
       {active.map((field) => (
-        <Chip key={field} field={field} value={String(filter[field])} range={range} />
+        <Chip key={field} field={field} value={String(filter[field])} />
       ))}
       <AddFilter key={active.join()} fields={fields} range={range} />
       {active.length > 1 && (
@@ -42,9 +48,9 @@ export function FilterBar({ fields, range }: { fields: readonly FieldName[]; ran
   );
 }
 
-function Chip({ field, value, range }: { field: FieldName; value: string; range: TimeRange }) {
+function Chip({ field, value }: { field: FieldName; value: string }) {
   const [, setUrl] = useUrlState();
-  const name = useChoices(field, range).find((choice) => choice.value === value)?.label ?? value;
+  const name = useLabel(field, value);
   const { label, unit }: Field = FIELDS[field];
   const shown = unit === undefined ? name : `${name} ${unit}`;
   const text = `${label}: ${shown}`;
@@ -105,7 +111,9 @@ function Form({
   const [, setUrl] = useUrlState();
   const [field, setField] = useState<FieldName>(fields[0] ?? 'team');
   const [value, setValue] = useState('');
-  const choices = useChoices(field, range);
+  const [typed, setTyped] = useState('');
+  const [search] = useDebouncedValue(typed, TYPING_MS);
+  const choices = useChoices(field, range, search);
   const definition: Field = FIELDS[field];
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -125,6 +133,7 @@ function Form({
           onChange={(name) => {
             setField(name as FieldName);
             setValue('');
+            setTyped('');
           }}
           data={fields.map((name) => ({ value: name, label: FIELDS[name].label }))}
         />
@@ -136,9 +145,30 @@ function Form({
             value={value === '' ? null : value}
             onChange={(chosen) => setValue(chosen ?? '')}
             data={choices}
+            // What was found on the server is not sorted out again by its label.
+            {...(IS_SEARCHED.includes(field) && {
+              filter: ({ options }) => options,
+              onSearchChange: (text: string) => {
+                // The label of the chosen one is written into the field.
+                if (!choices.some(({ label }) => label === text)) setTyped(text);
+              },
+            })}
             limit={100}
             comboboxProps={{ withinPortal: false }}
-            nothingFoundMessage="Nothing found"
+            nothingFoundMessage={search === typed ? 'Nothing found' : 'Searching …'}
+          />
+        ) : definition.input === 'list' ? (
+          <TagsInput
+            label={definition.label}
+            description={definition.hint}
+            size="sm"
+            value={value === '' ? [] : value.split(',')}
+            onChange={(chosen) => setValue(chosen.join())}
+            data={choices.map((choice) => choice.value)}
+            splitChars={[',', ' ']}
+            acceptValueOnBlur
+            // Stays open for the next one, and must not cover the button.
+            comboboxProps={{ withinPortal: false, position: 'top-start' }}
           />
         ) : definition.input === 'suggest' ? (
           <Autocomplete
@@ -162,7 +192,7 @@ function Form({
             onChange={(event) => setValue(event.currentTarget.value)}
           />
         )}
-        <Button type="submit" size="sm" disabled={value.trim() === ''}>
+        <Button type="submit" size="sm" disabled={value.trim() === '' && definition.input !== 'list'}>
           Add filter
         </Button>
       </Stack>

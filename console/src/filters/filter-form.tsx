@@ -1,5 +1,6 @@
 import { type ComboboxData, Group, Select, TextInput } from '@mantine/core';
-import { type FormEvent, useEffect, useState } from 'react';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { type UrlState, useUrlState } from '../url/url-state';
 
 interface Shown {
@@ -24,6 +25,8 @@ interface TypedText extends Shown {
   placeholder: string;
   /** What of the text may be in the URL. */
   read?: (text: string) => string | undefined;
+  /** Is in the URL while it is typed. What may not be in the URL does not stay in the field either. */
+  live?: boolean;
 }
 export type FilterField = Choice | TypedText;
 
@@ -46,7 +49,7 @@ export function FilterForm({ fields }: { fields: readonly FilterField[] }) {
     for (const { name } of texts) setText(name, patch[name] ?? '');
   };
   return (
-    <form onSubmit={submit} role="search">
+    <form onSubmit={submit} role="search" aria-label="This list">
       <Group gap="xs" mb="sm">
         {fields.map((field) =>
           isChoice(field) ? (
@@ -78,8 +81,11 @@ export function FilterForm({ fields }: { fields: readonly FilterField[] }) {
   );
 }
 
+/** Nobody waits for each letter. */
+const TYPING_MS = 250;
+
 function TextFilter({
-  field: { name, label, placeholder, flex, maw },
+  field: { name, label, placeholder, flex, maw, read = trimmed, live = false },
   text,
   onChange,
 }: {
@@ -87,14 +93,29 @@ function TextFilter({
   text: string;
   onChange: (text: string) => void;
 }) {
-  const [{ [name]: inUrl = '' }] = useUrlState();
-  useEffect(() => onChange(inUrl), [inUrl]);
+  const [{ [name]: inUrl = '' }, setUrl] = useUrlState();
+  /** What this field put into the URL: it may be older than what was typed since. */
+  const sent = useRef<string>(undefined);
+  const send = useDebouncedCallback((value: string | undefined) => {
+    sent.current = value ?? '';
+    setUrl({ [name]: value }, { replace: true });
+  }, TYPING_MS);
+  useEffect(() => {
+    if (inUrl !== sent.current) onChange(inUrl);
+    sent.current = undefined;
+  }, [inUrl]);
   return (
     <TextInput
       aria-label={label}
       placeholder={placeholder}
       value={text}
-      onChange={(event) => onChange(event.currentTarget.value)}
+      onChange={(event) => {
+        const typed = event.currentTarget.value;
+        const value = read(typed);
+        // Spaces at its end are kept: more may follow.
+        onChange(live && value !== typed.trim() ? (value ?? '') : typed);
+        if (live) send(value);
+      }}
       onBlur={(event) => event.currentTarget.form?.requestSubmit()}
       autoComplete="off"
       spellCheck={false}

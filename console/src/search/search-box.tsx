@@ -97,7 +97,7 @@ export function SearchBox() {
   }, [hurries, isPending, found.length, asksForLog, searchesLog]);
 
   return (
-    <div role="search" className={classes.box}>
+    <div role="search" aria-label="Everything" className={classes.box}>
       <Combobox
         store={combobox}
         position="bottom-start"

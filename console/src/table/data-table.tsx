@@ -18,6 +18,8 @@ export interface Column<Row> {
   header: string;
   cell: (row: Row) => ReactNode;
   align?: 'left' | 'right';
+  /** The gateway sorts the rows by the column, see `sort` of the table. */
+  sorts?: boolean;
   /** The column can be sorted by this on the page. Only for tables that are loaded whole. */
   sortBy?: (row: Row) => string | number | bigint | null;
   /** Never breaks into lines; longer text ends in an ellipsis. */
@@ -28,6 +30,12 @@ export interface Column<Row> {
   optional?: boolean;
   /** A shorter heading is not enough on narrow screens: leave the column out of the cards there. */
   wideOnly?: boolean;
+}
+
+/** A column by its ID. */
+export interface Sort {
+  id: string;
+  desc: boolean;
 }
 
 interface Props<Row> {
@@ -53,11 +61,14 @@ interface Props<Row> {
   stale?: boolean;
   /** Many columns: with less space between them. */
   dense?: boolean;
-  /** The column by which the rows are sorted at first: the largest first. */
-  sortedBy?: string;
+  /** The column by which the rows are sorted, and what changes it. Without `onSort` only the first order. */
+  sort?: Sort;
+  onSort?: (sort: Sort | undefined) => void;
   /** A row of sums below the others: cells by column ID. */
   totals?: Readonly<Record<string, ReactNode>>;
 }
+
+type SortChange = Sort[] | ((sorting: Sort[]) => Sort[]);
 
 /** Tables with so few columns stay tables in narrower places. */
 const FEW = 5;
@@ -93,7 +104,7 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
       helper.accessor((row): unknown => column.sortBy?.(row) ?? null, {
         id: column.id,
         header: column.header,
-        enableSorting: column.sortBy !== undefined,
+        enableSorting: column.sortBy !== undefined || column.sorts === true,
         sortDescFirst: column.align === 'right',
       }),
     );
@@ -108,13 +119,20 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
       ),
     [columns, shown],
   );
+  const sorting = props.sort === undefined ? [] : [props.sort];
   const table = useTable({
     features,
     columns: definitions,
     data,
     getRowId: rowId,
-    state: { columnVisibility },
-    initialState: { sorting: props.sortedBy === undefined ? [] : [{ id: props.sortedBy, desc: true }] },
+    ...(props.onSort === undefined
+      ? { state: { columnVisibility }, initialState: { sorting } }
+      : {
+          state: { columnVisibility, sorting },
+          manualSorting: columns.some(({ sorts }) => sorts),
+          onSortingChange: (change: SortChange) =>
+            props.onSort?.((typeof change === 'function' ? change(sorting) : change)[0]),
+        }),
   });
   const frame = useRef<HTMLDivElement>(null);
   useCards(frame, columns.length <= FEW ? NARROW.few : NARROW.many, [data, columnVisibility, totals]);

@@ -50,6 +50,12 @@ export function sharedState({
   return { range, from, to, tz };
 }
 
+/** What a link takes along to a page whose range at first is another one. @param range of this page at first */
+export function withRange(url: UrlState, range: string): ReturnType<typeof sharedState> {
+  const shared = sharedState(url);
+  return shared.range === undefined && shared.from === undefined ? { ...shared, range } : shared;
+}
+
 /** One member of a search, of which the name is not known before. */
 export function memberOf<Name extends string>(name: Name, value: string): { [N in Name]?: string } {
   return { [name]: value } as { [N in Name]?: string };

@@ -1,5 +1,6 @@
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
+import type { QUERY_VALUES } from '../api/query-values';
 import { OTHER_COLOR, SERIES_COLORS } from '../app/theme';
 import type { ChartPeriod, ChartSeries } from '../charts/series';
 import { dayOfYear, exactTime, shortDate, shortTime, timeOfDay } from '../figures/times';
@@ -20,7 +21,7 @@ export interface UsageQuery extends CallFilter {
   from: string;
   to: string;
   tz?: string;
-  sort?: Metric['id'];
+  sort?: (typeof QUERY_VALUES.getUsage.sort)[number];
   limit?: number;
   cursor?: string;
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { ServiceError } from '../../errors/service-error.js';
 import { KeyNames } from '../../keys/key-names.service.js';
 import { MEASURES } from '../../usage/measures.js';
 import { type ArchivedUsage, UsageArchive, type UsageArchiveReader } from '../../usage/usage-archive.js';
@@ -24,6 +25,12 @@ export class ClickHouseUsage implements UsageArchiveReader {
   }
 
   async list(groups: readonly UsageGroup[], request: UsageRequest, zone: string): Promise<ArchivedUsage> {
+    if (request.sort === 'p95')
+      throw ServiceError.of(
+        'invalid',
+        'sort',
+        'cannot be p95 for days that only the archive has; choose another, or a later from',
+      );
     const centers = groups.includes('cost_center') ? await this.names.costCenters() : undefined;
     const { data, sink } = await this.clickhouse.read<Row>((table) =>
       usageQuery(table, groups, request, zone, centers),

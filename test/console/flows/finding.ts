@@ -97,6 +97,152 @@ export function finding(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('lists the failed calls that the histogram counts, and saves them as CSV', async () => {
+    const to = new Date();
+    to.setUTCMinutes(0, 0, 0);
+    const from = new Date(to.getTime() - 7 * 86_400_000);
+    const { failed, statuses } = await gateway.database.find<{ failed: number; statuses: number }>(
+      `SELECT count(*) FILTER (WHERE status >= 400 OR outcome NOT IN ('completed', 'client_aborted'))::int AS failed,
+              count(*) FILTER (WHERE status = 429 OR status >= 500)::int AS statuses
+       FROM request_log WHERE started_at >= $1 AND started_at < $2`,
+      [from, to],
+    );
+    expect(failed).toBeGreaterThan(statuses);
+    const { page, done } = await signedIn(
+      gateway.url,
+      `/requests?from=${from.toISOString()}&to=${to.toISOString()}`,
+    );
+    await settled(page);
+    await page.getByRole('link', { name: `${failed} failed` }).click();
+    await page.getByRole('heading', { name: `${failed} calls, ${failed} failed` }).waitFor();
+    await page.getByRole('button', { name: 'Remove filter Result: Failed' }).click();
+    await page.getByRole('link', { name: `${failed} failed` }).waitFor();
+
+    // Several statuses are one filter.
+    await page.getByRole('button', { name: 'Add filter' }).click();
+    await page.getByRole('combobox', { name: 'Field' }).click();
+    await page.getByRole('option', { name: 'Status', exact: true }).click();
+    await page.getByRole('combobox', { name: 'Status' }).pressSequentially('429,5xx,');
+    await page.getByRole('button', { name: 'Add filter' }).last().click();
+    await page.waitForURL((url) => url.searchParams.get('status') === '429,5xx');
+    await page.getByRole('heading', { name: new RegExp(`^${statuses} calls`) }).waitFor();
+    const address = (await page.getByRole('link', { name: 'CSV' }).getAttribute('href'))!;
+    const csv = await (await page.context().request.get(`${gateway.url}${address}`)).text();
+    expect(csv.trim().split('\n')).toHaveLength(statuses + 1);
+
+    // The red part of a bar is of one period.
+    await page.getByRole('button', { name: 'Remove filter Status: 429,5xx' }).click();
+    const red = page.locator('.recharts-bar-rectangle path[fill*="red"]').last();
+    await red.click();
+    await page.waitForURL((url) => url.searchParams.get('failed') === 'true');
+    expect(new URL(page.url()).searchParams.get('from')).not.toBe(from.toISOString());
+    await done();
+  });
+
+  it('finds every key for a filter, however many there are', async () => {
+    await gateway.database.query(
+      `INSERT INTO gateway_key (id, team_id, name)
+       SELECT ('01a00000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, $1, 'many-' || i FROM generate_series(1, 600) AS i`,
+      [gateway.seeded.teamIds[0]],
+    );
+    const { page, done } = await signedIn(gateway.url, '/requests');
+    await settled(page);
+    await page.getByRole('button', { name: 'Add filter' }).click();
+    await page.getByRole('combobox', { name: 'Field' }).click();
+    await page.getByRole('option', { name: 'Key', exact: true }).click();
+    await page.getByRole('combobox', { name: 'Key', exact: true }).fill('search/MANY-1');
+    await page.getByRole('option', { name: /^search \/ many-1 / }).click();
+    await page.getByRole('button', { name: 'Add filter' }).last().click();
+    await page.waitForURL((url) => url.searchParams.get('key') === '01a00000-0000-7000-8000-000000000001');
+    await page.getByRole('button', { name: 'Remove filter Key: search / many-1' }).waitFor();
+    await gateway.database.query(`DELETE FROM gateway_key WHERE name LIKE 'many-%'`);
+    await done();
+  });
+
+  it('finds keys and teams while a part of their names is typed', async () => {
+    const { page, done } = await signedIn(gateway.url, '/keys');
+    await settled(page);
+    const names = async (table: string) =>
+      page
+        .getByRole('table', { name: table })
+        .locator('tbody tr')
+        .locator('td:first-child')
+        .allTextContents();
+    await page.getByLabel('Name or start of the secret').pressSequentially('CUSTOMER/noteb');
+    await until(async () => (await names('Gateway keys')).length === 1);
+    expect((await names('Gateway keys'))[0]).toMatch(/^notebook/);
+    await page.waitForURL((url) => url.searchParams.get('q') === 'CUSTOMER/noteb');
+    // One entry in the history, not one for each letter.
+    await page.goBack();
+    expect(page.url()).not.toContain('/console/keys');
+    await page.goto(`${gateway.url}/console/teams`);
+    await settled(page);
+    await page.getByLabel('Name', { exact: true }).pressSequentially('EARCH');
+    await until(async () => (await names('Teams')).length === 2);
+    expect((await names('Teams')).sort()).toEqual(['research', 'search']);
+    const active = await gateway.database.find<{ count: string }>(
+      `SELECT count(*)::text FROM gateway_key k JOIN team t ON t.id = k.team_id
+       WHERE t.name = 'search' AND k.revoked_at IS NULL AND NOT k.disabled AND COALESCE(k.expires_at > now(), true)`,
+    );
+    const row = page
+      .getByRole('row')
+      .filter({ has: page.getByRole('cell', { name: 'search', exact: true }) });
+    expect(await row.locator('td[data-label="Active keys"]').textContent()).toBe(active.count);
+    await done();
+  });
+
+  it('sorts keys on the gateway, and shows those that expire next, are unused, or cost most', async () => {
+    const { page, done } = await signedIn(gateway.url, '/keys?range=30d');
+    await settled(page);
+    const table = page.getByRole('table', { name: 'Gateway keys' });
+    const rows = async () => {
+      await settled(page);
+      const all = await table.locator('tbody tr').all();
+      return Promise.all(
+        all.map(async (row) => {
+          // A row may be gone meanwhile.
+          const [name = '', team = ''] = await row.locator('td').allTextContents();
+          return `${team.replace(/[\w.]+@.*/, '')}/${name.replace(/(ptn_.*|…)$/, '')}`;
+        }),
+      );
+    };
+    const sorted = async (sql: string) =>
+      (
+        await gateway.database.query<{ name: string }>(
+          `SELECT t.name || '/' || k.name AS name FROM gateway_key k JOIN team t ON t.id = k.team_id ${sql}`,
+        )
+      ).map(({ name }) => name);
+    await table.getByRole('button', { name: /^Expires/ }).click();
+    await page.waitForURL((url) => url.searchParams.get('sort') === 'expires');
+    await until(async () => (await rows())[0] === 'billing/ci');
+    expect((await rows()).slice(0, 2)).toEqual(
+      await sorted('WHERE k.expires_at > now() AND k.revoked_at IS NULL ORDER BY k.expires_at LIMIT 2'),
+    );
+    expect(await table.getByRole('columnheader', { name: /^Expires/ }).getAttribute('aria-sort')).toBe(
+      'ascending',
+    );
+
+    await table.getByRole('button', { name: /^Cost/ }).click();
+    await page.waitForURL((url) => url.searchParams.get('sort') === 'cost');
+    await page.getByText('Keys with calls in the last 30 days, the largest first.').waitFor();
+    const [dearest] = await gateway.database.query<{ name: string }>(
+      `SELECT t.name || '/' || k.name AS name FROM request_log r JOIN gateway_key k ON k.id = r.key_id
+       JOIN team t ON t.id = k.team_id WHERE r.started_at >= date_trunc('day', now(), 'UTC') - interval '29 days'
+       GROUP BY 1 ORDER BY sum(r.cost_usd) DESC NULLS LAST LIMIT 1`,
+    );
+    await until(async () => (await rows())[0] === dearest!.name);
+
+    await page.getByRole('combobox', { name: 'Expiring or unused' }).click();
+    await page.getByRole('option', { name: 'Expire within 7 days' }).click();
+    await page.waitForURL((url) => url.searchParams.has('expires_before'));
+    expect(new URL(page.url()).searchParams.get('status')).toBe('active');
+    await until(async () => {
+      const shown = await rows();
+      return shown.length === 1 && shown[0] === 'billing/ci';
+    });
+    await done();
+  });
+
   it('finds for a member only what their teams have', async () => {
     const { token } = await gateway.admin<{ token: string }>('POST', '/admin/v1/tokens', {
       name: 'finder',

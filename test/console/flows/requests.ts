@@ -20,7 +20,7 @@ export function requestFlows(gateway: ConsoleGateway): void {
     await page.waitForURL((url) => url.searchParams.get('live') === '1');
     expect(await callWith(gateway.url, key)).toBe(200);
     await rows.nth(before).waitFor();
-    expect(await rows.first().locator('td[data-label="Key"]').innerText()).toBe('live');
+    expect(await rows.first().locator('td[data-label="Team / key"]').textContent()).toBe('checkout / live');
     await page.getByRole('switch', { name: 'Live' }).click({ force: true });
     await page.waitForURL((url) => !url.searchParams.has('live'));
     await done();

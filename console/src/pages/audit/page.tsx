@@ -1,8 +1,10 @@
 import { Button, Center, Group, Paper, Stack, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
 import { api } from '../../api/client';
 import { QUERY_VALUES } from '../../api/query-values';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
+import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { PageHeader } from '../../display/page-header';
 import { ExactTime } from '../../figures/figure';
@@ -11,7 +13,7 @@ import { NoMatch } from '../../filters/no-match';
 import { usePages } from '../../table/use-pages';
 import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
-import { useUrlState } from '../../url/url-state';
+import { sharedState, useUrlState } from '../../url/url-state';
 import { type AuditEntry, diffOf } from './diff';
 import classes from './diff.module.css';
 import { DiffList } from './diff-list';
@@ -38,9 +40,9 @@ const FILTERS: readonly FilterField[] = [
 ];
 
 export default function Audit() {
-  const [{ actor, action, subject_type, subject_name }] = useUrlState();
+  const [{ actor, action, subject_type, subject_name, subject_id }, setUrl] = useUrlState();
   const range = useTimeRange('30d');
-  const filter = { actor, action, subject_type, subject_name };
+  const filter = { actor, action, subject_type, subject_name, subject_id };
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
   const query = { ...filter, ...range.query };
   const entries = usePages<AuditEntry>(['audit', query], (cursor, signal) =>
@@ -53,12 +55,24 @@ export default function Audit() {
         <TimeRangePicker range={range} />
       </PageHeader>
       <FilterForm fields={FILTERS} />
+      {subject_id !== undefined && (
+        <Group gap="xs" mb="sm">
+          <Text size="sm">Changes of one object: {rows?.[0]?.subject_name ?? subject_id}</Text>
+          <Button size="compact-sm" variant="subtle" onClick={() => setUrl({ subject_id: undefined })}>
+            Show all
+          </Button>
+        </Group>
+      )}
       <ErrorAlert error={entries.error} retry={() => void entries.refetch()} />
       {rows === undefined ? (
         entries.error === null && <LoadingRows height={64} />
       ) : rows.length === 0 ? (
         isFiltered ? (
-          <NoMatch title="No change matches" all="changes" filters={FILTERS.map(({ name }) => name)}>
+          <NoMatch
+            title="No change matches"
+            all="changes"
+            filters={[...FILTERS.map(({ name }) => name), 'subject_id']}
+          >
             Names are compared whole, as they were at the time.
           </NoMatch>
         ) : (
@@ -89,6 +103,9 @@ export default function Audit() {
 /** More values are shown only when they are asked for. */
 const MAX_SHOWN = 2;
 
+/** Types of objects with a page that shows them. */
+const LINKED: readonly string[] = ['key', 'team', 'provider'];
+
 /** One line, and what changed below it. */
 function Entry({ entry }: { entry: AuditEntry }) {
   const { at, actor, client_ip, action, subject_type, subject_name } = entry;
@@ -103,7 +120,8 @@ function Entry({ entry }: { entry: AuditEntry }) {
       style={{ flex: 1, minWidth: 0 }}
     >
       <Text span size="sm" style={{ overflowWrap: 'anywhere', minWidth: 0 }}>
-        <b>{actor}</b> {action.replaceAll('_', ' ')} {subject_type} <b>{subject_name}</b>
+        <b>{actor}</b> {action.replaceAll('_', ' ')} {subject_type}{' '}
+        <b>{isLong ? subject_name : <SubjectLink entry={entry}>{subject_name}</SubjectLink>}</b>
         {isLong && (
           <Text span size="xs" c="var(--mantine-color-anchor)" ml={8}>
             {lines.length} values
@@ -121,6 +139,13 @@ function Entry({ entry }: { entry: AuditEntry }) {
       {isLong ? (
         <details>
           <summary className={classes.summary}>{line}</summary>
+          {LINKED.includes(subject_type) && (
+            <Text size="xs" mt={4}>
+              <SubjectLink entry={entry}>
+                Open the {subject_type} {subject_name}
+              </SubjectLink>
+            </Text>
+          )}
           <DiffList lines={lines} />
         </details>
       ) : (
@@ -131,4 +156,30 @@ function Entry({ entry }: { entry: AuditEntry }) {
       )}
     </Paper>
   );
+}
+
+/** Leads to the object that was changed, if it has a page that shows it as it is now. */
+function SubjectLink({ entry, children }: { entry: AuditEntry; children: ReactNode }) {
+  const [url] = useUrlState();
+  const shared = sharedState(url);
+  const { subject_type: type, subject_id: id, subject_name: name } = entry;
+  if (type === 'key')
+    return (
+      <PageLink to="/keys" search={{ ...shared, key: id }} inherit>
+        {children}
+      </PageLink>
+    );
+  if (type === 'team')
+    return (
+      <PageLink to="/teams" search={{ ...shared, open: id }} inherit>
+        {children}
+      </PageLink>
+    );
+  if (type === 'provider')
+    return (
+      <PageLink to="/providers" search={{ ...shared, open: name }} inherit>
+        {children}
+      </PageLink>
+    );
+  return <>{children}</>;
 }

@@ -43,6 +43,7 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
     {
       id: 'team',
       header: 'Team',
+      sorts: true,
       cell: ({ team, owner, contact }) => (
         <>
           <span className="truncated" title={team}>
@@ -73,18 +74,21 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
     {
       id: 'expires',
       header: 'Expires',
+      sorts: true,
       oneLine: true,
       cell: ({ expires_at }) => <RelativeTime at={expires_at} empty="never" />,
     },
     {
       id: 'used',
       header: 'Last used',
+      sorts: true,
       oneLine: true,
       cell: ({ last_used_at }) => <RelativeTime at={last_used_at} empty="never" />,
     },
     {
       id: 'calls',
       header: 'Calls',
+      sorts: true,
       align: 'right',
       cell: ({ id }) => {
         const sums = sumsOf(id);
@@ -94,6 +98,7 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
     {
       id: 'cost',
       header: `Cost, ${rangeLabel.toLowerCase()}`,
+      sorts: true,
       align: 'right',
       cell: ({ id }) => {
         const sums = sumsOf(id);

@@ -2,7 +2,7 @@ import { Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
-import { useIsOwn, useMayChange } from '../../app/session';
+import { useIsMember, useIsOwn, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
@@ -18,7 +18,7 @@ import { RemoveAction } from '../../forms/remove-action';
 import { useSave } from '../../forms/use-save';
 import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
-import { sharedState, useUrlState } from '../../url/url-state';
+import { sharedState, useUrlState, withRange } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
 import { EditKey, KEY_LISTS, RotateKey } from './change-key';
 import { type Key, statusOf, STATUS_TONES } from './key';
@@ -49,6 +49,7 @@ export function KeyDrawer({ id, onClose }: { id: string | undefined; onClose: ()
 }
 
 function Details({ shown }: { shown: Key }) {
+  const isMember = useIsMember();
   const [url] = useUrlState();
   const teams = useQuery(teamsQuery).data?.rows;
   const team = teams?.find(({ id }) => id === shown.team_id);
@@ -70,7 +71,12 @@ function Details({ shown }: { shown: Key }) {
               {status === 'disabled' && isTeamDisabled && 'its team is disabled'}
             </Group>,
           ],
-          ['Team', shown.team],
+          [
+            'Team',
+            <PageLink to="/teams" search={{ ...sharedState(url), open: shown.team_id }} size="sm">
+              {shown.team}
+            </PageLink>,
+          ],
           ['Owner', shown.owner],
           ...annotationFacts(shown, team),
           ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
@@ -101,9 +107,21 @@ function Details({ shown }: { shown: Key }) {
         ]}
       />
       <Divider />
-      <Title order={3} size="h5">
-        Limits of this key
-      </Title>
+      <Group justify="space-between">
+        <Title order={3} size="h5">
+          Limits of this key
+        </Title>
+        <Group gap="md">
+          <PageLink to="/limits" search={{ ...sharedState(url), key: shown.id }} size="sm">
+            On the page Limits
+          </PageLink>
+          {!isMember && (
+            <PageLink to="/audit" search={{ tz: url.tz, range: '90d', subject_id: shown.id }} size="sm">
+              Its changes
+            </PageLink>
+          )}
+        </Group>
+      </Group>
       <ErrorAlert error={limits.error} />
       {limits.data !== undefined &&
         (limits.data.data.length === 0 ? (
@@ -116,7 +134,7 @@ function Details({ shown }: { shown: Key }) {
         <Title order={3} size="h5">
           Usage
         </Title>
-        <PageLink to="/requests" search={{ ...sharedState(url), key: shown.id }} size="sm">
+        <PageLink to="/requests" search={{ ...withRange(url, '30d'), key: shown.id }} size="sm">
           Show its requests
         </PageLink>
       </Group>

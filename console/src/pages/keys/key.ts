@@ -21,13 +21,3 @@ export function statusOf(
   if (key.expires_at !== null && new Date(key.expires_at) <= now) return 'expired';
   return key.disabled || isTeamDisabled ? 'disabled' : 'active';
 }
-
-/** How many leading characters of a secret are stored and shown. More must not leave the page's memory. */
-const SHOWN_LENGTH = 12;
-
-/** What a search text looks for. Of a whole secret only the characters that are shown anyway are used. */
-export function searchOf(text: string): { name?: string; prefix?: string } {
-  const typed = text.trim();
-  if (typed === '') return {};
-  return typed.startsWith('ptn_') ? { prefix: typed.slice(0, SHOWN_LENGTH) } : { name: typed };
-}

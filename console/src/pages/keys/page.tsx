@@ -1,8 +1,7 @@
-import { Button } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { api } from '../../api/client';
 import { QUERY_VALUES } from '../../api/query-values';
 import { limitsQuery, teamsQuery } from '../../api/load-all';
 import { useIsMember, useMayChange } from '../../app/session';
@@ -11,8 +10,10 @@ import { PageHeader } from '../../display/page-header';
 import { useNow } from '../../figures/figure';
 import { FilterForm } from '../../filters/filter-form';
 import { NoMatch } from '../../filters/no-match';
-import { DataTable } from '../../table/data-table';
+import { DataTable, type Sort } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
+import { useSort } from '../../table/use-sort';
+import { withoutKey } from '../../search/search-text';
 import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
 import { useUrlState } from '../../url/url-state';
@@ -20,7 +21,8 @@ import { useUsage } from '../../usage/use-usage';
 import { CreateKey } from './create-key';
 import { DueFilter } from './due-filter';
 import { FindKey } from './find-key';
-import { type Key, searchOf } from './key';
+import type { Key } from './key';
+import { isByUsage, loadKeys } from './load-keys';
 import { keyColumns } from './key-columns';
 import { KeyDrawer } from './key-drawer';
 
@@ -29,16 +31,19 @@ export default function Keys() {
   const { status } = useSearch({ from: '/signed-in/keys' });
   const range = useTimeRange('30d');
   const mayChange = useMayChange();
+  const { sort, onSort } = useSort();
   const filter = {
-    ...searchOf(url.q ?? ''),
+    search: url.q,
     team: url.team,
     status,
     cost_center: url.cost_center,
     expires_before: url.expires_before,
     unused_since: url.unused_since,
   };
-  const keys = usePages<Key>(['keys', filter], (cursor, signal) =>
-    api.get('/admin/v1/keys', { query: { ...filter, cursor }, signal }),
+  // Keys by usage come in one order: the largest first.
+  const order = isByUsage(sort) ? { ...sort, desc: true } : (sort ?? firstOrder(filter));
+  const keys = usePages<Key>(['keys', filter, order, isByUsage(order) && range.query], (cursor, signal) =>
+    loadKeys(filter, order, range.query, cursor, signal),
   );
   const columns = useKeyColumns(range.query, range.label);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
@@ -58,10 +63,17 @@ export default function Keys() {
       </PageHeader>
       <Filters />
       <DueFilter />
+      {isByUsage(order) && (
+        <Text size="sm" c="dimmed" mb="sm">
+          Keys with calls {range.phrase}, the largest first.
+        </Text>
+      )}
       <DataTable
         label="Gateway keys"
         columns={columns}
         rows={keys.rows}
+        sort={order}
+        onSort={(chosen) => onSort(isByUsage(chosen) && !chosen.desc ? undefined : chosen)}
         rowId={({ id }) => id}
         error={keys.error}
         retry={() => void keys.refetch()}
@@ -78,7 +90,8 @@ export default function Keys() {
               all="keys"
               filters={['q', 'team', 'status', 'cost_center', 'expires_before', 'unused_since']}
             >
-              Names are compared whole. A search that begins with ptn_ looks for the start of a secret.
+              Names of keys, teams and owners are searched. A search that begins with ptn_ looks for the start
+              of a secret.
             </NoMatch>
           ) : (
             <EmptyState title="There is no key yet" action={create}>
@@ -94,6 +107,12 @@ export default function Keys() {
       )}
     </>
   );
+}
+
+/** Those to look at first, if the list has only keys that expire soon, or that nobody uses. */
+function firstOrder(filter: { expires_before?: string; unused_since?: string }): Sort | undefined {
+  if (filter.expires_before !== undefined) return { id: 'expires', desc: false };
+  return filter.unused_since === undefined ? undefined : { id: 'used', desc: false };
 }
 
 /** Members create keys of their own where their team lets them. */
@@ -129,14 +148,12 @@ function Filters() {
         {
           name: 'q',
           label: 'Name or start of the secret',
-          placeholder: 'Name or ptn_…',
+          placeholder: 'Name, team, owner or ptn_…',
           flex: '1 1 200px',
           maw: 320,
           // Of a whole secret nothing but its shown characters gets into the URL, or stays in the field.
-          read: (text) => {
-            const { name, prefix } = searchOf(text);
-            return name ?? prefix;
-          },
+          read: (text) => withoutKey(text).text.trim() || undefined,
+          live: true,
         },
         {
           name: 'team',

@@ -1,9 +1,11 @@
 import { Button, Group, SegmentedControl, Select, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { api } from '../../api/client';
-import { useTeams } from '../../api/names';
+import { teamsQuery } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
+import { FullName } from '../../display/full-name';
 import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { StatusBadge, type Tone } from '../../display/status-badge';
@@ -37,7 +39,7 @@ export default function Limits() {
   const [url, setUrl] = useUrlState();
   const [raised, setRaised] = useState<Limit>();
   const mayChange = useMayChange();
-  const teams = useTeams();
+  const teams = useQuery(teamsQuery).data?.rows;
   const { team, key, state } = url;
   const filter = { team, key, state };
   const list = usePages<Limit>(
@@ -76,7 +78,7 @@ export default function Limits() {
           searchable
           value={url.team ?? null}
           onChange={(value) => setUrl({ team: value ?? undefined })}
-          data={(teams.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+          data={(teams ?? []).map(({ id, name }) => ({ value: id, label: name }))}
           clearButtonProps={{ 'aria-label': 'All teams' }}
         />
         {url.key !== undefined && (
@@ -125,7 +127,7 @@ const COLUMNS: readonly Column<Limit>[] = [
     header: 'Team / key',
     cell: (limit) => (
       <Stack gap={0}>
-        <span>{limitOwner(limit)}</span>
+        <OwnerLink limit={limit} />
         <Text size="xs" c="dimmed">
           {limitTitle(limit)}
           {limit.mode === 'warn' && ', only warns'}
@@ -189,4 +191,20 @@ function raiseColumn(raise: (limit: Limit) => void): Column<Limit> {
         ''
       ),
   };
+}
+
+/** The team or key whose limit it is, where it can be edited. */
+function OwnerLink({ limit }: { limit: Limit }) {
+  const [url] = useUrlState();
+  const { team, key, owner_id: id } = limit;
+  const shared = sharedState(url);
+  return key === null ? (
+    <PageLink to="/teams" search={{ ...shared, open: id }} size="sm" className="truncated">
+      {team}
+    </PageLink>
+  ) : (
+    <PageLink to="/keys" search={{ ...shared, key: id }} size="sm" className="truncated">
+      <FullName team={team} name={key} />
+    </PageLink>
+  );
 }

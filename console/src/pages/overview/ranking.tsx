@@ -7,7 +7,10 @@ import { Section } from '../../display/section';
 import type { TimeRange } from '../../url/time-range';
 import { memberOf, sharedState, useUrlState } from '../../url/url-state';
 import { groupLabel, groupValue, type Metric } from '../../usage/metrics';
+import { GroupName } from '../../usage/group-name';
 import { useUsage } from '../../usage/use-usage';
+
+import classes from './ranking.module.css';
 
 const TITLES = { team: 'Top teams', model: 'Top models', key: 'Top keys' };
 const SHOWN = 6;
@@ -58,8 +61,10 @@ export function Ranking({
                     c="inherit"
                     size="sm"
                     title={label}
+                    display="block"
+                    className={classes.name}
                   >
-                    {label}
+                    <GroupName row={row} dimension={dimension} />
                   </PageLink>
                 ),
               value: metric.format(metric.of(row)),

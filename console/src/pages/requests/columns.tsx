@@ -1,5 +1,6 @@
 import { Text } from '@mantine/core';
 import { CopyableId } from '../../display/copyable';
+import { FullName } from '../../display/full-name';
 import { ExactTime, Money } from '../../figures/figure';
 import { bytes, count, duration } from '../../figures/numbers';
 import type { Column } from '../../table/data-table';
@@ -48,10 +49,20 @@ export const COLUMNS: readonly Column<Call>[] = [
       </>
     ),
   },
-  { id: 'team', header: 'Team', oneLine: true, cell: ({ team }) => <Name text={team} /> },
-  { id: 'key', header: 'Key', oneLine: true, cell: ({ key }) => <Name text={key} /> },
+  {
+    id: 'caller',
+    header: 'Team / key',
+    oneLine: true,
+    cell: ({ team, key }) => (
+      <span className="truncated">
+        {key === null ? text(team) : <FullName team={team ?? '?'} name={key} />}
+      </span>
+    ),
+  },
+  { id: 'team', header: 'Team', oneLine: true, cell: ({ team }) => <Name text={team} />, optional: true },
+  { id: 'key', header: 'Key', oneLine: true, cell: ({ key }) => <Name text={key} />, optional: true },
   { id: 'error', header: 'Error', cell: (call) => text(shortReason(call)), optional: true },
-  { id: 'provider', header: 'Provider', cell: ({ provider }) => provider, optional: true },
+  { id: 'provider', header: 'Provider', oneLine: true, cell: ({ provider }) => <Name text={provider} /> },
   { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => <Name text={model} /> },
   { id: 'input', header: 'Input tokens', align: 'right', cell: ({ prompt_tokens }) => tokens(prompt_tokens) },
   {

@@ -1,13 +1,12 @@
 import { ChartPanel } from '../../charts/chart-panel';
 import { ErrorAlert } from '../../display/error-alert';
+import { PageLink } from '../../display/links';
 import { Section } from '../../display/section';
 import { compact, count, counted } from '../../figures/numbers';
 import type { CallFilter } from '../../filters/fields';
 import type { TimeRange } from '../../url/time-range';
 import { useUrlState } from '../../url/url-state';
 import { periodsOf, useUsage } from '../../usage/use-usage';
-
-const failed = (errors: number) => (errors === 0 ? 'none failed' : `${count(errors)} failed`);
 
 /** Calls over time, failed ones in red on top. Dragging narrows the range of the list. */
 export function Histogram({ range, filter, live }: { range: TimeRange; filter: CallFilter; live: boolean }) {
@@ -28,9 +27,7 @@ export function Histogram({ range, filter, live }: { range: TimeRange; filter: C
   // The list below says that there is none.
   if (totals?.calls === 0) return null;
   return (
-    <Section
-      title={totals ? `${counted(totals.calls, 'call')}, ${failed(totals.errors)}` : 'Calls over time'}
-    >
+    <Section title={totals ? <Title calls={totals.calls} errors={totals.errors} /> : 'Calls over time'}>
       {usage.error !== null ? (
         <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />
       ) : (
@@ -45,9 +42,40 @@ export function Histogram({ range, filter, live }: { range: TimeRange; filter: C
           ]}
           format={count}
           formatAxis={compact}
+          onPick={(id, { start, end }) =>
+            setUrl({
+              range: undefined,
+              from: start.toISOString(),
+              to: end.toISOString(),
+              failed: id === 'errors' ? 'true' : 'false',
+            })
+          }
           onZoom={(from, to) => setUrl({ range: undefined, from: from.toISOString(), to: to.toISOString() })}
         />
       )}
     </Section>
+  );
+}
+
+/** How many calls there are, and a link to those that failed. */
+function Title({ calls, errors }: { calls: number; errors: number }) {
+  const [url] = useUrlState();
+  const failed = errors === 0 ? 'none failed' : `${count(errors)} failed`;
+  return (
+    <>
+      {counted(calls, 'call')},{' '}
+      {errors === 0 || url.failed === 'true' ? (
+        failed
+      ) : (
+        <PageLink
+          to="/requests"
+          search={{ ...url, id: undefined, failed: 'true' }}
+          inherit
+          underline="always"
+        >
+          {failed}
+        </PageLink>
+      )}
+    </>
   );
 }

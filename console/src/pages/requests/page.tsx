@@ -1,7 +1,8 @@
-import { Group, Stack, Switch } from '@mantine/core';
+import { Button, Group, Stack, Switch } from '@mantine/core';
 import { useMemo } from 'react';
 import { api } from '../../api/client';
 import { EmptyState } from '../../display/empty-state';
+import { DownloadIcon } from '../../display/icons';
 import { PageHeader } from '../../display/page-header';
 import { FilterBar } from '../../filters/filter-bar';
 import type { FieldName } from '../../filters/fields';
@@ -22,6 +23,12 @@ import { RequestDrawer } from './request-drawer';
 const FILTERS = Object.keys(FIELDS) as FieldName[];
 const LIVE_MS = 2_000;
 const PAGE = 50;
+
+/** The gateway streams it: there may be more rows than a page holds. */
+function exportAddress(query: Readonly<Record<string, unknown>>): string {
+  const given = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  return `/admin/v1/requests/export?${new URLSearchParams([['format', 'csv'], ...given]).toString()}`;
+}
 
 export default function Requests() {
   const [url, setUrl] = useUrlState();
@@ -51,13 +58,26 @@ export default function Requests() {
         />
         <TimeRangePicker range={range} />
       </PageHeader>
-      <Group justify="space-between" align="flex-start" gap="xs" wrap="nowrap">
+      <Group justify="space-between" align="flex-start" gap="xs">
         <FilterBar fields={FILTERS} range={range} />
-        <ColumnChooser
-          columns={COLUMNS}
-          shown={shown}
-          onChange={(ids) => setUrl({ columns: ids?.join(',') }, { replace: true })}
-        />
+        <Group gap="xs" wrap="nowrap">
+          <Button
+            component="a"
+            href={exportAddress({ ...filter, ...range.query })}
+            download
+            size="compact-sm"
+            variant="default"
+            leftSection={<DownloadIcon size={14} />}
+            title="All calls of this filter and time range, with every column"
+          >
+            CSV
+          </Button>
+          <ColumnChooser
+            columns={COLUMNS}
+            shown={shown}
+            onChange={(ids) => setUrl({ columns: ids?.join(',') }, { replace: true })}
+          />
+        </Group>
       </Group>
       <Stack gap="md">
         <Histogram range={range} filter={filter} live={live} />

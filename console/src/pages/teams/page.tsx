@@ -1,5 +1,5 @@
 import { Button, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { api, type ResponseOf } from '../../api/client';
 import { limitsQuery, loadAll, teamsQuery, type Whole } from '../../api/load-all';
@@ -13,7 +13,10 @@ import { nanoOf } from '../../figures/money';
 import { count } from '../../figures/numbers';
 import { BudgetCell } from '../../limits/budget-cell';
 import { byUrgency, isBudget, type Limit } from '../../limits/limit';
-import { type Column, DataTable } from '../../table/data-table';
+import { type FilterField, FilterForm } from '../../filters/filter-form';
+import { NoMatch } from '../../filters/no-match';
+import { type Column, DataTable, type Sort } from '../../table/data-table';
+import { useSort } from '../../table/use-sort';
 import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
 import { sharedState, type UrlState, useUrlState } from '../../url/url-state';
@@ -23,16 +26,35 @@ import { TeamDrawer } from './team-drawer';
 import type { Team } from './team';
 import { TeamForm } from './team-form';
 
+const FILTERS: readonly FilterField[] = [
+  { name: 'q', label: 'Name', placeholder: 'Name', flex: '1 1 200px', maw: 320, live: true },
+];
+const BY_COST: Sort = { id: 'cost', desc: true };
+
 export default function Teams() {
   const [url, setUrl] = useUrlState();
   const range = useTimeRange('30d');
   const mayChange = useMayChange();
-  const teams = useQuery(teamsQuery);
+  const search = url.q;
+  const all = useQuery({ ...teamsQuery, enabled: search === undefined });
+  const matching = useQuery({
+    queryKey: ['teams', 'search', search],
+    queryFn: ({ signal }) =>
+      loadAll((query) => api.get('/admin/v1/teams', { query: { ...query, search }, signal })),
+    placeholderData: keepPreviousData,
+    enabled: search !== undefined,
+  });
+  const teams = search === undefined ? all : matching;
+  const opened = useQuery({
+    queryKey: ['team', url.open],
+    queryFn: ({ signal }) => api.get('/admin/v1/teams/{id}', { path: { id: url.open ?? '' }, signal }),
+    enabled: url.open !== undefined && teams.data?.rows.every(({ id }) => id !== url.open) === true,
+  });
+  const { sort, onSort } = useSort(BY_COST);
   const limits = useQuery(limitsQuery).data?.rows;
   const keys = useQuery({
-    queryKey: ['keys', 'all', 'active'],
-    queryFn: ({ signal }) =>
-      loadAll((query) => api.get('/admin/v1/keys', { query: { ...query, status: 'active' }, signal })),
+    queryKey: ['keys', 'counts'],
+    queryFn: ({ signal }) => loadAll((query) => api.get('/admin/v1/keys/counts', { query, signal })),
   }).data;
   const usage = useUsage({ ...range.query, group_by: 'team', sort: 'cost', limit: 500 }).data;
   const columns = useMemo(
@@ -44,8 +66,9 @@ export default function Teams() {
     <>
       <PageHeader title="Teams" description="Teams own keys, and share limits and budgets.">
         <TimeRangePicker range={range} />
-        {teams.data?.rows.length !== 0 && create}
+        {(teams.data?.rows.length !== 0 || search !== undefined) && create}
       </PageHeader>
+      <FilterForm fields={FILTERS} />
       <DataTable
         label="Teams"
         columns={columns}
@@ -55,15 +78,27 @@ export default function Teams() {
         retry={() => void teams.refetch()}
         onOpen={({ id }) => setUrl({ open: id })}
         openId={url.open}
-        sortedBy="cost"
+        sort={sort}
+        onSort={onSort}
+        stale={teams.isPlaceholderData}
         empty={
-          <EmptyState title="There is no team yet" action={create}>
-            Every key belongs to a team.
-          </EmptyState>
+          search === undefined ? (
+            <EmptyState title="There is no team yet" action={create}>
+              Every key belongs to a team.
+            </EmptyState>
+          ) : (
+            <NoMatch title="No team matches" all="teams" filters={['q']}>
+              Names are searched, in any case.
+            </NoMatch>
+          )
         }
       />
       <TeamDrawer
-        shown={teams.data?.rows.find(({ id }) => id === url.open)}
+        shown={
+          url.open === undefined
+            ? undefined
+            : (teams.data?.rows.find(({ id }) => id === url.open) ?? opened.data)
+        }
         onClose={() => setUrl({ open: undefined })}
       />
       {mayChange && url.new === '1' && (
@@ -79,7 +114,7 @@ export default function Teams() {
 interface Sources {
   teams: readonly Team[] | undefined;
   limits: readonly Limit[] | undefined;
-  keys: Whole<ResponseOf<'/admin/v1/keys/{id}', 'get'>> | undefined;
+  keys: Whole<ResponseOf<'/admin/v1/keys/counts', 'get'>['data'][number]> | undefined;
   usage: UsagePage | undefined;
   rangeLabel: string;
   url: UrlState;
@@ -95,8 +130,7 @@ const COST_CENTER: Column<Team> = {
 function columnsOf({ teams, limits, keys, usage, rangeLabel, url }: Sources): Column<Team>[] {
   const sums = new Map((usage?.data ?? []).map((row) => [row.team_id, row]));
   const isWhole = usage?.next_cursor === null;
-  const keyCounts = new Map<string, number>();
-  for (const { team_id } of keys?.rows ?? []) keyCounts.set(team_id, (keyCounts.get(team_id) ?? 0) + 1);
+  const keyCounts = new Map((keys?.rows ?? []).map(({ team_id, active }) => [team_id, active]));
   const budgets = new Map<string, Limit>();
   for (const limit of [...(limits ?? [])].sort(byUrgency)) {
     if (limit.scope === 'team' && isBudget(limit) && !budgets.has(limit.owner_id))
@@ -138,8 +172,8 @@ function columnsOf({ teams, limits, keys, usage, rangeLabel, url }: Sources): Co
       align: 'right',
       sortBy: ({ id }) => keyCounts.get(id) ?? 0,
       cell: ({ id, name }) =>
-        keys === undefined || !keys.complete ? (
-          <Unknown why="There are too many keys to count here." />
+        keys === undefined || (!keys.complete && !keyCounts.has(id)) ? (
+          <Unknown why="There are too many teams to count their keys here." />
         ) : (
           <PageLink to="/keys" search={{ ...sharedState(url), team: name, status: 'active' }} size="sm">
             {count(keyCounts.get(id) ?? 0)}

@@ -1,7 +1,7 @@
 import { Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { limitsQuery } from '../../api/load-all';
-import { useMayChange } from '../../app/session';
+import { useIsMember, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { Facts } from '../../display/facts';
 import { PageButton, PageLink } from '../../display/links';
@@ -12,7 +12,7 @@ import { annotationFacts } from '../../forms/annotation-fields';
 import { DialogButton } from '../../forms/dialog-button';
 import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
-import { sharedState, useUrlState } from '../../url/url-state';
+import { sharedState, useUrlState, withRange } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
 import type { Team } from './team';
 import { TeamForm } from './team-form';
@@ -29,6 +29,7 @@ export function TeamDrawer({ shown, onClose }: { shown: Team | undefined; onClos
 function Details({ shown }: { shown: Team }) {
   const [url] = useUrlState();
   const mayChange = useMayChange();
+  const isMember = useIsMember();
   const limits = useQuery(limitsQuery).data?.rows.filter(({ owner_id }) => owner_id === shown.id);
   const search = { ...sharedState(url), team: shown.name };
   return (
@@ -42,6 +43,11 @@ function Details({ shown }: { shown: Team }) {
         <PageButton size="xs" variant="default" to="/keys" search={search}>
           Show its keys
         </PageButton>
+        {mayChange && (
+          <PageButton size="xs" variant="default" to="/keys" search={{ ...search, new: '1' }}>
+            Create key
+          </PageButton>
+        )}
       </Group>
       <Facts
         facts={[
@@ -59,9 +65,21 @@ function Details({ shown }: { shown: Team }) {
         ]}
       />
       <Divider />
-      <Title order={3} size="h5">
-        Limits of this team
-      </Title>
+      <Group justify="space-between">
+        <Title order={3} size="h5">
+          Limits of this team
+        </Title>
+        <Group gap="md">
+          <PageLink to="/limits" search={{ ...sharedState(url), team: shown.id }} size="sm">
+            With those of its keys
+          </PageLink>
+          {!isMember && (
+            <PageLink to="/audit" search={{ tz: url.tz, range: '90d', subject_id: shown.id }} size="sm">
+              Its changes
+            </PageLink>
+          )}
+        </Group>
+      </Group>
       {limits !== undefined &&
         (limits.length === 0 ? <Text size="sm">None: it is unlimited.</Text> : <LimitList limits={limits} />)}
       <Divider />
@@ -69,7 +87,7 @@ function Details({ shown }: { shown: Team }) {
         <Title order={3} size="h5">
           Usage
         </Title>
-        <PageLink to="/requests" search={search} size="sm">
+        <PageLink to="/requests" search={{ ...withRange(url, '30d'), team: shown.name }} size="sm">
           Show its requests
         </PageLink>
       </Group>

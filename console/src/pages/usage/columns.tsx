@@ -1,6 +1,8 @@
 import type { ReactNode } from 'react';
+import type { QUERY_VALUES } from '../../api/query-values';
 import { PageLink } from '../../display/links';
 import { Compact, Money } from '../../figures/figure';
+import { GroupName } from '../../usage/group-name';
 import { change, count, duration, percent } from '../../figures/numbers';
 import type { Column } from '../../table/data-table';
 import { memberOf, sharedState, useUrlState } from '../../url/url-state';
@@ -33,6 +35,16 @@ const FIGURES: readonly { id: string; header: string; of: (sums: UsageSums) => R
   { id: 'written', header: 'Cache writes', of: (sums) => <Compact value={sums.cache_write_tokens} /> },
   { id: 'output', header: 'Output', of: (sums) => <Compact value={sums.completion_tokens} /> },
 ];
+/** Columns that the gateway sorts by, and what it calls them. */
+export const SORTS: Readonly<Record<string, (typeof QUERY_VALUES.getUsage.sort)[number]>> = {
+  cost: 'cost',
+  calls: 'calls',
+  errors: 'errors',
+  cached: 'cached_tokens',
+  written: 'cache_write_tokens',
+  output: 'completion_tokens',
+  p95: 'p95',
+};
 /** Shown only if calls came from the response cache. */
 const SAVED = {
   id: 'saved',
@@ -67,15 +79,27 @@ export function columnsFor(
         return change(metric.of(row), earlier === undefined ? 0 : metric.of(earlier)).text;
       },
     },
-    ...FIGURES.slice(1).map(asColumn),
+    ...FIGURES.slice(1).map((figure) => {
+      const { id } = figure;
+      const column = asColumn(figure);
+      if (id !== 'calls' && id !== 'errors') return column;
+      return {
+        ...column,
+        cell: (row: UsageRow) => (
+          <CallsLink row={row} dimensions={dimensions} failed={id === 'errors'}>
+            {count(row[id])}
+          </CallsLink>
+        ),
+      };
+    }),
     ...(totals != null && totals.saved_usd !== null ? [asColumn(SAVED)] : []),
     { id: 'p50', header: 'p50', align: 'right', cell: ({ p50_ms }) => duration(p50_ms) },
-    { id: 'p95', header: 'p95', align: 'right', cell: ({ p95_ms }) => duration(p95_ms) },
+    { id: 'p95', header: 'p95', align: 'right', sorts: true, cell: ({ p95_ms }) => duration(p95_ms) },
   ];
 }
 
 function asColumn({ id, header, of }: (typeof FIGURES)[number]): Column<UsageRow> {
-  return { id, header, align: 'right', cell: of };
+  return { id, header, align: 'right', cell: of, sorts: id in SORTS };
 }
 
 /** The row of sums. */
@@ -101,7 +125,7 @@ interface GroupLinkProps {
   besideTeam: boolean;
 }
 
-/** A group's name, which leads to its requests; calls without a value have no filter. */
+/** A group's name, which leads to what it consists of; calls without a value have no filter. */
 function GroupLink({ row, dimension, besideTeam }: GroupLinkProps) {
   const [url] = useUrlState();
   const value = groupValue(row, dimension);
@@ -120,15 +144,62 @@ function GroupLink({ row, dimension, besideTeam }: GroupLinkProps) {
       </PageLink>
     );
   }
+  // What is grouped by it already is divided by the next one.
+  const next = DIVIDED_BY[dimension];
+  return (
+    <PageLink
+      to="/usage"
+      search={{ ...url, ...memberOf(dimension, value), by: next, then: undefined, sort: undefined }}
+      size="sm"
+      title={`${label}: usage by ${DIMENSIONS[next].toLowerCase()}`}
+      display="block"
+      className="truncated"
+    >
+      {dimension === 'key' && besideTeam ? (row.key ?? label) : <GroupName row={row} dimension={dimension} />}
+    </PageLink>
+  );
+}
+
+/** What a group consists of. */
+const DIVIDED_BY: Record<Exclude<Dimension, 'cost_center'>, Dimension> = {
+  team: 'key',
+  key: 'model',
+  provider: 'model',
+  model: 'key',
+  end_user: 'model',
+  session: 'model',
+};
+
+/** A count of calls, which leads to them; calls without a value of a group have no filter. */
+function CallsLink({
+  row,
+  dimensions,
+  failed = false,
+  children,
+}: {
+  row: UsageRow;
+  dimensions: readonly Dimension[];
+  failed?: boolean;
+  children: string;
+}) {
+  const [{ by: _by, then: _then, metric: _metric, sort: _sort, ...filter }] = useUrlState();
+  const values = dimensions.map((dimension) => groupValue(row, dimension));
+  if (children === '0' || dimensions.includes('cost_center') || values.includes(undefined))
+    return <>{children}</>;
+  const groups = Object.fromEntries(dimensions.map((dimension, i) => [dimension, values[i]]));
   return (
     <PageLink
       to="/requests"
-      search={{ ...sharedState(url), ...memberOf(dimension, value) }}
+      search={{
+        ...filter,
+        range: filter.range ?? (filter.from === undefined ? '30d' : undefined),
+        ...groups,
+        ...(failed && { failed: 'true' }),
+      }}
       size="sm"
-      title={`Requests of ${label}`}
-      className="truncated"
+      title={failed ? 'Show the failed requests' : 'Show the requests'}
     >
-      {dimension === 'key' && besideTeam ? (row.key ?? label) : label}
+      {children}
     </PageLink>
   );
 }

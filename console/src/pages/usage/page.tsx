@@ -25,10 +25,21 @@ import {
 } from '../../usage/metrics';
 import { UsageChart } from '../../usage/usage-chart';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
-import { columnsFor, rowKey, totalsOf } from './columns';
+import { columnsFor, rowKey, SORTS, totalsOf } from './columns';
 import { saveCsv } from './csv';
 
-const FILTERS = ['team', 'key', 'provider', 'model', 'status', 'outcome', 'end_user', 'session'] as const;
+const FILTERS = [
+  'team',
+  'key',
+  'provider',
+  'model',
+  'failed',
+  'status',
+  'outcome',
+  'end_user',
+  'session',
+  'tag',
+] as const;
 const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
 /** A download stops here: more groups are a job for the API. */
 const MAX_CSV_PAGES = 40;
@@ -37,13 +48,20 @@ export default function Usage() {
   const [url, setUrl] = useUrlState();
   const range = useTimeRange('30d');
   const metric = metricOf(url.metric);
-  const by = dimensionOf(url.by, 'team');
+  // A filter leaves one group of its own kind.
+  const by = dimensionOf(url.by, url.key !== undefined ? 'model' : url.team !== undefined ? 'key' : 'team');
   const then = url.then === undefined ? undefined : dimensionOf(url.then, by);
   const dimensions = then === undefined || then === by ? [by] : [by, then];
   const filter = useCallFilter(FILTERS);
+  const sortedBy = url.sort ?? metric.id;
   const usage = useUsageSeries(range, by, metric, filter);
   const isEmpty = usage.totals?.calls === 0;
-  const question = { ...filter, tz: range.zone, group_by: dimensions.join(), sort: metric.id };
+  const question = {
+    ...filter,
+    tz: range.zone,
+    group_by: dimensions.join(),
+    sort: SORTS[sortedBy] ?? metric.id,
+  };
   const load = (cursor: string | undefined, limit: number, signal?: AbortSignal) =>
     api.get('/admin/v1/usage', { query: { ...question, ...range.query, limit, cursor }, signal });
   const table = usePages<UsageRow, UsagePage>(['usage', question, range.query], (cursor, signal) =>
@@ -123,6 +141,9 @@ export default function Usage() {
               columns={columnsFor(dimensions, previous.data, metric, table.first?.totals)}
               rows={table.rows}
               rowId={(row) => rowKey(row, dimensions)}
+              sort={{ id: sortedBy, desc: true }}
+              // Always the largest first: a second click leads back to the order of the chart.
+              onSort={(sort) => setUrl({ sort: sort?.desc ? sort.id : undefined }, { replace: true })}
               error={table.error}
               retry={() => void table.refetch()}
               stale={table.isPlaceholderData}
