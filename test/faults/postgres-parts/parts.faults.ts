@@ -17,8 +17,9 @@ const DISK_MIB = 96;
 let cluster: LogCluster;
 let beside: TestDatabase;
 let provider: RawProvider;
+// Undefined where the start failed: what there is by then is removed all the same.
 let gateway: LoadedGateway;
-let control: LoadedGateway;
+let control: LoadedGateway | undefined;
 let disk: SmallDisk | null = null;
 
 beforeAll(async () => {
@@ -36,10 +37,10 @@ beforeAll(async () => {
   control = await LoadedGateway.start(provider, { DATABASE_URL: beside.url });
 }, 240_000);
 afterAll(async () => {
-  await gateway.stop();
-  await control.stop();
-  await provider.stop();
-  await beside.drop();
+  await (gateway as LoadedGateway | undefined)?.stop();
+  await control?.stop();
+  await (provider as RawProvider | undefined)?.stop();
+  await (beside as TestDatabase | undefined)?.drop();
   await cluster.remove();
   await disk?.unmount();
 });
@@ -144,11 +145,11 @@ it.each(Object.keys(TROUBLES))(
       return;
     }
     gateway.run();
-    control.run({ plain: 3, budget: 0, rate: 0, concurrency: 0, replay: 0, cached: 0 });
+    control!.run({ plain: 3, budget: 0, rate: 0, concurrency: 0, replay: 0, cached: 0 });
     await timePasses(500, 'calls before the trouble');
     const restore = await TROUBLES[name]!();
     await gateway.during(HOLD_MS).finally(restore);
-    const [calls, usual] = await Promise.all([gateway.rest(), control.rest()]);
+    const [calls, usual] = await Promise.all([gateway.rest(), control!.rest()]);
     const words = judge(name, calls, usual);
     const seconds = await expectRows((sql, values) => cluster.query(sql, values), calls.ids);
     await gateway.healthy();
