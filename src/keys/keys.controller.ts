@@ -12,6 +12,10 @@ import type { Expected } from '../database/revision.js';
 import type { Actor } from '../platform/actor.js';
 import type { IssuedKey } from './insert-key.js';
 import {
+  type Allowance,
+  type AllowanceFilter,
+  allowanceFilterSchema,
+  allowanceSchema,
   issuedKeySchema,
   type IssuedKeyView,
   type KeyChange,
@@ -62,6 +66,22 @@ export class KeysController {
     @CurrentScope() scope: Scope,
   ): Promise<Page<KeyView>> {
     return this.keys.list(filter, scope);
+  }
+
+  @Get('allowance')
+  @Roles(['team'])
+  @ApiOperation({
+    operationId: 'getKeyAllowance',
+    summary: 'Get which keys the team lets you create for yourself, and how many you have',
+    description: 'For members of a team. 403 if the team lets its members create none.',
+  })
+  @ApiOkResponse({ standardSchema: allowanceSchema, description: 'What a new key of yours would have.' })
+  @ApiErrors(404)
+  allowance(
+    @Query({ schema: allowanceFilterSchema }) { team }: AllowanceFilter,
+    @CurrentAccess() access: Access,
+  ): Promise<Allowance> {
+    return this.own.allowance(team, access);
   }
 
   @Get('counts')

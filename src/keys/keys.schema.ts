@@ -275,6 +275,33 @@ const keyCountsSchema = z
 export type KeyCounts = z.output<typeof keyCountsSchema>;
 export const keyCountsPageSchema = pageOf('KeyCountsPage', keyCountsSchema);
 
+/** `GET /admin/v1/keys/allowance` */
+export const allowanceFilterSchema = z.strictObject({
+  team: team().meta({ description: 'Name or ID of the team.', example: 'search' }),
+});
+export type AllowanceFilter = z.output<typeof allowanceFilterSchema>;
+
+export const allowanceSchema = z
+  .strictObject({
+    team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
+    keys: z.int().meta({ description: 'Keys of yours that count.', example: 1 }),
+    keys_per_user: z.int().meta({ description: 'How many may count.', example: 3 }),
+    counted_since: timestamp('Keys that ended since then count too; null: only those that work.').nullable(),
+    max_days: z.int().meta({ description: 'Longest lifetime of a new key, in days.', example: 90 }),
+    latest_expiry: timestamp('When a new key expires, unless you choose an earlier time.', EXAMPLE_EXPIRY),
+    budget_usd_per_month: z
+      .string()
+      .nullable()
+      .meta({ description: 'Budget of a new key in USD per month; null for none.', example: '50' }),
+    budget_resets_at: timestamp('When a month of the budget ends; null without one.').nullable(),
+    providers: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Providers and routes that a new key may use; null: all.', example: ['openai'] }),
+  })
+  .meta({ id: 'KeyAllowance' });
+export type Allowance = z.output<typeof allowanceSchema>;
+
 /** `GET /admin/v1/keys/counts` */
 export const keyCountsFilterSchema = z.strictObject(paging);
 

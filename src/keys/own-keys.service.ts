@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { EntityManager } from 'typeorm';
 import type { Access } from '../admin/access/access.js';
 import { changesInLastHour } from '../audit/recent-changes.js';
 import { InjectSettings } from '../config/config.module.js';
@@ -9,7 +9,7 @@ import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import type { SelfService } from '../teams/self-service.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { IssuedKey, RotatedKey } from './insert-key.js';
-import type { KeyView, NewKey } from './keys.schema.js';
+import type { Allowance, KeyView, NewKey } from './keys.schema.js';
 import { KeysService } from './keys.service.js';
 import { isOwnSql, ownerValues } from './own-key.js';
 import { Turns } from './turns.js';
@@ -27,6 +27,11 @@ const COUNT = `
   WHERE team_id = $1 AND ${isOwnSql(4)}
     AND COALESCE(LEAST(revoked_at, expires_at), 'infinity') > CASE WHEN $2 THEN date_trunc('month', now(), $3) ELSE now() END`;
 
+/** The calendar month of a budget. */
+const MONTH = `
+  SELECT date_trunc('month', now(), $1) AS since,
+         (date_trunc('month', now() AT TIME ZONE $1) + interval '1 month') AT TIME ZONE $1 AS until`;
+
 /** Changes an hour of one member, who could flood the audit log otherwise. Revoking is always possible. */
 const MAX_CHANGES = 20;
 /** Waits for other changes of the member, so that all of them are counted. */
@@ -41,6 +46,7 @@ export class OwnKeysService {
   constructor(
     private readonly keys: KeysService,
     private readonly teams: TeamsService,
+    private readonly manager: EntityManager,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -81,6 +87,31 @@ export class OwnKeysService {
   }
 
   /**
+   * What a new key of the member would have, and how many they have.
+   *
+   * @throws ServiceError not_found for a team that is not the member's; forbidden if the team does not allow it
+   */
+  async allowance(team: string, by: Access): Promise<Allowance> {
+    const { id, name, self_service: allowed } = await this.teams.resolve(team, by.scope);
+    mustBeAllowed(allowed);
+    const { keys_per_user, max_days, budget_usd_per_month: budget, providers } = allowed;
+    const [month] = await this.manager.query<[{ since: Date; until: Date }]>(MONTH, [
+      this.env.budgetTimezone,
+    ]);
+    return {
+      team: name,
+      keys: await this.count(this.manager, id, by, allowed),
+      keys_per_user,
+      counted_since: budget === null ? null : month.since.toISOString(),
+      max_days,
+      latest_expiry: expiryOf(null, allowed).toISOString(),
+      budget_usd_per_month: budget,
+      budget_resets_at: budget === null ? null : month.until.toISOString(),
+      providers,
+    };
+  }
+
+  /**
    * @throws ServiceError as KeysService.rotate(); forbidden for a key of somebody else, or if the team allows none; conflict
    *   for too many changes
    */
@@ -104,20 +135,28 @@ export class OwnKeysService {
     return this.turns.take(by.userId, () => this.keys.revoke(id, by.actor, expected, by));
   }
 
+  /** Keys of the member that count: those that work, and with a budget those that ended in this month. */
+  private async count(
+    manager: EntityManager,
+    teamId: string,
+    owner: Access,
+    { budget_usd_per_month: budget }: SelfService,
+  ): Promise<number> {
+    // Otherwise a new key would be a new budget.
+    const values = [teamId, budget !== null, this.env.budgetTimezone, ...ownerValues(owner)];
+    const [{ count }] = await manager.query<[{ count: number }]>(COUNT, values);
+    return count;
+  }
+
   private async mustBeFewer(
     manager: EntityManager,
     teamId: string,
     owner: Access,
-    { keys_per_user: most, budget_usd_per_month: budget }: SelfService,
+    allowed: SelfService,
   ): Promise<void> {
+    const { keys_per_user: most, budget_usd_per_month: budget } = allowed;
     await manager.query(LOCK_TEAM, [teamId]);
-    // Otherwise a new key would be a new budget.
-    const [{ count }] = await manager.query<[{ count: number }]>(COUNT, [
-      teamId,
-      budget !== null,
-      this.env.budgetTimezone,
-      ...ownerValues(owner),
-    ]);
+    const count = await this.count(manager, teamId, owner, allowed);
     if (count < most) return;
     throw ServiceError.of(
       'conflict',

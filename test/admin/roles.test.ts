@@ -70,6 +70,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /metrics': ['viewer', 'metrics'],
   'POST /admin/v1/keys/find': ['viewer'],
   'POST /admin/v1/keys': ['team'],
+  'GET /admin/v1/keys/allowance': ['team'],
   'PATCH /admin/v1/keys/:id': ['lead'],
   'PATCH /admin/v1/teams/:id': ['lead'],
   'POST /admin/v1/keys/:id/rotate': ['team'],

@@ -372,3 +372,51 @@ describe('a key belongs to a token', () => {
     expect((await ask(second.token, 'POST', `/${body.id}/rotate`)).status).toBe(403);
   });
 });
+
+describe('what a new key of a member would have', () => {
+  const allowance = async (token: string, team: string) => {
+    const response = await fetch(`${postern.url}/admin/v1/keys/allowance?team=${team}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+
+  it('is what the key then has, and keys count as they do when one is created', async () => {
+    const body = { name: 'zoe', role: 'team', teams: ['open', 'free', 'closed'] };
+    const { token: zoe } = await postern.admin<{ token: string }>('POST', '/tokens', body);
+    const before = await allowance(zoe, 'open');
+    expect(before).toMatchObject({
+      status: 200,
+      body: {
+        team: 'open',
+        keys: 0,
+        keys_per_user: 2,
+        max_days: 30,
+        budget_usd_per_month: '5.50',
+        providers: null,
+      },
+    });
+    const month = new Date();
+    month.setUTCDate(1);
+    month.setUTCHours(0, 0, 0, 0);
+    expect(before.body.counted_since).toBe(month.toISOString());
+    month.setUTCMonth(month.getUTCMonth() + 1);
+    expect(before.body.budget_resets_at).toBe(month.toISOString());
+    const { body: key } = await make(zoe);
+    const expected = Date.parse(before.body.latest_expiry as string);
+    expect(Math.abs(Date.parse(key.expires_at!) - expected)).toBeLessThan(60_000);
+    // With a budget, also one that was revoked.
+    await ask(zoe, 'POST', `/${key.id}/revoke`);
+    expect((await allowance(zoe, 'open')).body).toMatchObject({ keys: 1 });
+    const { body: free } = await make(zoe, { team: 'free' });
+    expect((await allowance(zoe, 'free')).body).toMatchObject({
+      keys: 1,
+      counted_since: null,
+      budget_resets_at: null,
+    });
+    await ask(zoe, 'POST', `/${free.id}/revoke`);
+    expect((await allowance(zoe, 'free')).body).toMatchObject({ keys: 0 });
+    expect((await allowance(zoe, 'closed')).status).toBe(403);
+    expect((await allowance(zoe, 'foreign')).status).toBe(404);
+  });
+});

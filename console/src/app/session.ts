@@ -39,6 +39,11 @@ export function useIsMember(): boolean {
   return session !== undefined && ofTeams(session);
 }
 
+/** Whether the one who is signed in leads the teams that they see: manages all their keys, within the teams' limits. */
+export function useLeads(): boolean {
+  return use(ShownSession)?.role === 'lead';
+}
+
 /** Whether the one who is signed in may rotate and revoke a key: it is an own one, or of a team that one leads. */
 export function useIsOwn(): (key: { owner: string | null; owner_id: string | null }) => boolean {
   const session = use(ShownSession);

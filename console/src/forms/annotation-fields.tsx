@@ -18,12 +18,15 @@ export function AnnotationFields({
   onChange,
   error,
   inherited,
+  charged = true,
 }: {
   value: Annotations;
   onChange: (value: Annotations) => void;
   error: ApiError | undefined;
   /** Of the key's team, which applies where the key has none of its own. */
   inherited?: Annotations;
+  /** Whether the cost center can be set. */
+  charged?: boolean;
 }) {
   const field = (name: keyof Annotations, label: string, placeholder: string) => ({
     label,
@@ -38,7 +41,7 @@ export function AnnotationFields({
     <>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <TextInput {...field('contact', 'Contact', 'Person or channel')} maxLength={200} />
-        <TextInput {...field('cost_center', 'Cost center', 'Who is charged')} maxLength={200} />
+        {charged && <TextInput {...field('cost_center', 'Cost center', 'Who is charged')} maxLength={200} />}
       </SimpleGrid>
       <Textarea
         {...field('note', 'Note', 'What it is for')}

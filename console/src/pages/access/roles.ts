@@ -7,7 +7,10 @@ export type Role = Token['role'];
 export const ROLES: Record<Role, { label: string; may: string }> = {
   admin: { label: 'Administrator', may: 'Does everything.' },
   viewer: { label: 'Viewer', may: 'Reads everything and changes nothing.' },
-  lead: { label: 'Lead of teams', may: 'Sees its teams and manages their keys.' },
+  lead: {
+    label: 'Lead of teams',
+    may: 'Sees its teams and manages all their keys, within the limits of the teams.',
+  },
   team: {
     label: 'Member of teams',
     may: 'Sees its teams, and has keys of its own there if the team allows it.',

@@ -9,10 +9,13 @@ const DEFAULT: NonNullable<Cache> = { ttl_seconds: 3_600, shared: 'key' };
 /** Whether a key has a response cache, for how long it keeps responses, and who shares them. */
 export function CacheFields({
   cache,
+  mayShare,
   onChange,
   error,
 }: {
   cache: Cache;
+  /** Whether it may be shared with other keys of the team. */
+  mayShare: boolean;
   onChange: (cache: Cache) => void;
   error: string | undefined;
 }) {
@@ -35,16 +38,18 @@ export function CacheFields({
             onChange={(hours) => onChange({ ...cache, ttl_seconds: Math.round(Number(hours) * 3_600) })}
             error={error}
           />
-          <Select
-            label="Who gets a stored response"
-            allowDeselect={false}
-            data={[
-              { value: 'key', label: 'This key only' },
-              { value: 'team', label: 'Keys of the team with this setting' },
-            ]}
-            value={cache.shared}
-            onChange={(shared) => onChange({ ...cache, shared: shared as NonNullable<Cache>['shared'] })}
-          />
+          {(mayShare || cache.shared === 'team') && (
+            <Select
+              label="Who gets a stored response"
+              allowDeselect={false}
+              data={[
+                { value: 'key', label: 'This key only' },
+                { value: 'team', label: 'Keys of the team with this setting' },
+              ]}
+              value={cache.shared}
+              onChange={(shared) => onChange({ ...cache, shared: shared as NonNullable<Cache>['shared'] })}
+            />
+          )}
         </>
       )}
     </Stack>

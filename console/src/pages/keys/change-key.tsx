@@ -62,7 +62,12 @@ export function RotateKey({ shown, onClose }: Props) {
   );
   if (rotate.data !== undefined) {
     return (
-      <IssuedSecret secret={rotate.data.key} title={`New secret of key ${shown.name}`} onClose={onClose} />
+      <IssuedSecret
+        secret={rotate.data.key}
+        title={`New secret of key ${shown.name}`}
+        calls={{ key: shown.id }}
+        onClose={onClose}
+      />
     );
   }
   return (

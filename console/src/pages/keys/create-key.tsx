@@ -1,17 +1,19 @@
-import { Button, Select, Text, TextInput } from '@mantine/core';
+import { Button, Select, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
-import { useIsMember } from '../../app/session';
+import { useIsMember, useLeads } from '../../app/session';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { IssuedSecret } from './issued-secret';
 import { type KeyDraft, KeyFields, NEW_KEY } from './key-fields';
+import { OwnKeyFields } from './own-key-fields';
 
 /** Creates a key and shows its secret, once. */
 export function CreateKey({ team: given, onClose }: { team: string | undefined; onClose: () => void }) {
-  const isMember = useIsMember();
+  const leads = useLeads();
+  const isMember = useIsMember() && !leads;
   const teams = useQuery(teamsQuery).data?.rows.filter(
     ({ self_service }) => !isMember || self_service !== null,
   );
@@ -22,13 +24,15 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
   const [more, setMore] = useState(false);
   const create = useSave(() => {
     // What members may not choose is not sent.
-    const body = isMember ? { team, name: draft.name } : { team, ...draft };
+    const body = isMember ? { team, name: draft.name, expires_at: draft.expires_at } : { team, ...draft };
     return api.post('/admin/v1/keys', { body: body as { team: string } & KeyDraft });
   }, ['keys']);
   const error = create.rejected;
   if (create.data !== undefined) {
     const { key, name } = create.data;
-    return <IssuedSecret secret={key} title={`Key ${name} of team ${team}`} onClose={onClose} />;
+    return (
+      <IssuedSecret secret={key} title={`Key ${name} of team ${team}`} calls={{ team }} onClose={onClose} />
+    );
   }
   return (
     <FormModal
@@ -64,7 +68,14 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
             data-autofocus
           />
           {isMember ? (
-            <Text size="sm">It is yours, and has the lifetime and the budget that the team sets.</Text>
+            team !== '' && (
+              <OwnKeyFields
+                team={team}
+                expiresAt={draft.expires_at}
+                onChange={(expires_at) => setDraft({ ...draft, expires_at })}
+                error={error?.of('expires_at')}
+              />
+            )
           ) : (
             <div>
               <Button variant="default" size="xs" onClick={() => setMore(true)}>

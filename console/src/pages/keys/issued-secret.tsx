@@ -2,21 +2,26 @@ import { Alert, Button, Group, Stack, Tabs, Text, TextInput } from '@mantine/cor
 import { useState } from 'react';
 import { Snippet } from '../../display/copyable';
 import { Dialog } from '../../display/dialog';
+import type { UsageFilter } from '../../usage/use-usage';
+import { useFrequentModel } from './frequent-model';
 import { snippetsFor } from './snippets';
 
 /** The secret of a key, shown once, and how programs use it. It lives only as long as this dialog. */
 export function IssuedSecret({
   secret,
   title,
+  calls,
   onClose,
 }: {
   secret: string;
   title: string;
+  /** Whose calls name the model of the examples. */
+  calls: UsageFilter;
   onClose: () => void;
 }) {
   const [base, setBase] = useState(window.location.origin);
   const [confirmed, setConfirmed] = useState(false);
-  const snippets = snippetsFor(secret, base.replace(/\/+$/, ''));
+  const snippets = snippetsFor(secret, base.replace(/\/+$/, ''), useFrequentModel(calls));
   return (
     <Dialog
       opened

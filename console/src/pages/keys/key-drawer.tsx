@@ -2,7 +2,7 @@ import { Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
-import { useIsMember, useIsOwn, useMayChange } from '../../app/session';
+import { useIsMember, useIsOwn, useLeads, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
@@ -20,6 +20,7 @@ import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
 import { sharedState, useUrlState, withRange } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
+import type { Team } from '../teams/team';
 import { EditKey, KEY_LISTS, RotateKey } from './change-key';
 import { type Key, statusOf, STATUS_TONES } from './key';
 
@@ -82,7 +83,16 @@ function Details({ shown }: { shown: Key }) {
           ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
           ['Last used', <RelativeTime at={shown.last_used_at} empty="never" />],
           ['Created', <ExactTime at={shown.created_at} />],
-          ['Expires', shown.expires_at === null ? 'never' : <RelativeTime at={shown.expires_at} />],
+          [
+            'Expires',
+            shown.expires_at === null ? (
+              'never'
+            ) : (
+              <>
+                <ExactTime at={shown.expires_at} /> (<RelativeTime at={shown.expires_at} />)
+              </>
+            ),
+          ],
           [
             'Old secret',
             shown.previous_secret_expires_at === null ? undefined : (
@@ -125,7 +135,7 @@ function Details({ shown }: { shown: Key }) {
       <ErrorAlert error={limits.error} />
       {limits.data !== undefined &&
         (limits.data.data.length === 0 ? (
-          <Text size="sm">None of its own. Those of its team apply.</Text>
+          <TeamLimits team={team} />
         ) : (
           <LimitList limits={limits.data.data} />
         ))}
@@ -143,8 +153,26 @@ function Details({ shown }: { shown: Key }) {
   );
 }
 
+/** What applies to a key without limits of its own. */
+function TeamLimits({ team }: { team: Team | undefined }) {
+  const [url] = useUrlState();
+  if (team === undefined) return <Text size="sm">None of its own.</Text>;
+  if (team.limits === null && team.budgets.length === 0 && team.each_end_user === null)
+    return <Text size="sm">None: neither the key nor its team has limits or budgets.</Text>;
+  return (
+    <Text size="sm">
+      None of its own. Those of its team apply:{' '}
+      <PageLink to="/limits" search={{ ...sharedState(url), team: team.name }} size="sm">
+        show them
+      </PageLink>
+    </Text>
+  );
+}
+
 function Actions({ shown, status }: { shown: Key; status: string }) {
-  const mayChange = useMayChange();
+  const isAdmin = useMayChange();
+  const leads = useLeads();
+  const mayChange = isAdmin || leads;
   const path = { id: shown.id };
   const disable = useSave(
     () => api.patch('/admin/v1/keys/{id}', { path, body: { disabled: !shown.disabled }, shown }),
@@ -161,7 +189,7 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
         <DialogButton label="Rotate" variant="default">
           {(close) => <RotateKey shown={shown} onClose={close} />}
         </DialogButton>
-        {mayChange && (
+        {(isAdmin || (leads && !shown.disabled)) && (
           <Button size="xs" variant="default" onClick={disable.onSubmit} loading={disable.pending}>
             {shown.disabled ? 'Enable' : 'Disable'}
           </Button>

@@ -11,6 +11,7 @@ import {
   NO_ANNOTATIONS,
 } from '../../forms/annotation-fields';
 import { routesQuery } from '../providers/route';
+import { useLeads } from '../../app/session';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
 import { CacheFields } from './cache-fields';
@@ -60,9 +61,11 @@ export function KeyFields({
   onChange: (draft: KeyDraft) => void;
   error: ApiError | undefined;
 }) {
+  // A lead is not asked for what only administrators set, and sees no providers.
+  const leads = useLeads();
   const ofTeam = useQuery(teamsQuery).data?.rows.find(({ name }) => name === team);
-  const providers = useQuery(providersQuery).data?.data ?? [];
-  const routes = useQuery(routesQuery).data?.data ?? [];
+  const providers = useQuery({ ...providersQuery, enabled: !leads }).data?.data ?? [];
+  const routes = useQuery({ ...routesQuery, enabled: !leads }).data?.data ?? [];
   const names = [
     ...new Set([...[...providers, ...routes].map(({ name }) => name), ...(draft.providers ?? [])]),
   ];
@@ -83,6 +86,7 @@ export function KeyFields({
         onChange={(annotations) => onChange({ ...draft, ...annotationsOf(annotations) })}
         error={error}
         inherited={ofTeam}
+        charged={!leads}
       />
       <DateTimePicker
         label="Expires"
@@ -97,26 +101,30 @@ export function KeyFields({
         }
         error={error?.of('expires_at')}
       />
-      <MultiSelect
-        label="Providers and routes"
-        placeholder={draft.providers === null ? 'All' : undefined}
-        data={names}
-        value={draft.providers ?? []}
-        onChange={(chosen) => onChange({ ...draft, providers: chosen.length === 0 ? null : chosen })}
-        error={error?.of('providers')}
-        clearable
-        clearButtonProps={{ 'aria-label': 'Allow all providers' }}
-      />
-      <Select
-        label="Endpoints"
-        allowDeselect={false}
-        data={[
-          { value: 'inference', label: 'Inference only' },
-          { value: 'all', label: 'All, also files and batches, which all teams share' },
-        ]}
-        value={draft.endpoints}
-        onChange={(value) => onChange({ ...draft, endpoints: value as KeyDraft['endpoints'] })}
-      />
+      {!leads && (
+        <>
+          <MultiSelect
+            label="Providers and routes"
+            placeholder={draft.providers === null ? 'All' : undefined}
+            data={names}
+            value={draft.providers ?? []}
+            onChange={(chosen) => onChange({ ...draft, providers: chosen.length === 0 ? null : chosen })}
+            error={error?.of('providers')}
+            clearable
+            clearButtonProps={{ 'aria-label': 'Allow all providers' }}
+          />
+          <Select
+            label="Endpoints"
+            allowDeselect={false}
+            data={[
+              { value: 'inference', label: 'Inference only' },
+              { value: 'all', label: 'All, also files and batches, which all teams share' },
+            ]}
+            value={draft.endpoints}
+            onChange={(value) => onChange({ ...draft, endpoints: value as KeyDraft['endpoints'] })}
+          />
+        </>
+      )}
       <Select
         label="Idempotency-Key"
         allowDeselect={false}
@@ -127,13 +135,16 @@ export function KeyFields({
         value={draft.idempotency}
         onChange={(value) => onChange({ ...draft, idempotency: value as KeyDraft['idempotency'] })}
       />
-      <Switch
-        label="May open WebSockets on /v1/realtime and /v1/responses"
-        checked={draft.websockets}
-        onChange={(event) => onChange({ ...draft, websockets: event.currentTarget.checked })}
-      />
+      {!leads && (
+        <Switch
+          label="May open WebSockets on /v1/realtime and /v1/responses"
+          checked={draft.websockets}
+          onChange={(event) => onChange({ ...draft, websockets: event.currentTarget.checked })}
+        />
+      )}
       <CacheFields
         cache={draft.cache}
+        mayShare={!leads}
         onChange={(cache) => onChange({ ...draft, cache })}
         error={error?.of('cache')}
       />

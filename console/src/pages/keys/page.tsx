@@ -4,7 +4,7 @@ import { useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { QUERY_VALUES } from '../../api/query-values';
 import { limitsQuery, teamsQuery } from '../../api/load-all';
-import { useIsMember, useMayChange } from '../../app/session';
+import { useIsMember, useLeads, useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { PageHeader } from '../../display/page-header';
 import { useNow } from '../../figures/figure';
@@ -120,7 +120,8 @@ function useMayCreate(): boolean {
   const isMember = useIsMember();
   const teams = useQuery(teamsQuery).data?.rows;
   const mayChange = useMayChange();
-  return mayChange || (isMember && (teams ?? []).some(({ self_service }) => self_service !== null));
+  const leads = useLeads();
+  return mayChange || leads || (isMember && (teams ?? []).some(({ self_service }) => self_service !== null));
 }
 
 function teamName(team: string | undefined): string | undefined {

@@ -7,7 +7,7 @@ export interface Snippet {
 }
 
 /** How programs use a key. `base` is the gateway's address; `model` one that the key may use. */
-export function snippetsFor(key: string, base: string): Snippet[] {
+export function snippetsFor(key: string, base: string, model: string): Snippet[] {
   return [
     {
       id: 'curl',
@@ -16,7 +16,7 @@ export function snippetsFor(key: string, base: string): Snippet[] {
       text: `curl ${base}/v1/chat/completions \\
   -H "Authorization: Bearer ${key}" \\
   -H "Content-Type: application/json" \\
-  -d '{"model": "gpt-5-mini", "messages": [{"role": "user", "content": "Hello"}]}'`,
+  -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello"}]}'`,
     },
     {
       id: 'openai',

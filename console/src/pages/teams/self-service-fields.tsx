@@ -1,6 +1,7 @@
 import { MultiSelect, NumberInput, Select, SimpleGrid } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ApiError } from '../../api/client';
+import { useLeads } from '../../app/session';
 import { providersQuery } from '../../api/load-all';
 import { AmountInput } from '../../forms/amount-input';
 import { routesQuery } from '../providers/route';
@@ -50,8 +51,10 @@ function Rules({
   onChange: (value: SelfService) => void;
   error: ApiError | undefined;
 }) {
-  const providers = useQuery(providersQuery).data?.data ?? [];
-  const routes = useQuery(routesQuery).data?.data ?? [];
+  // A lead sees no providers, and may only name fewer of those that an administrator has named.
+  const leads = useLeads();
+  const providers = useQuery({ ...providersQuery, enabled: !leads }).data?.data ?? [];
+  const routes = useQuery({ ...routesQuery, enabled: !leads }).data?.data ?? [];
   const names = [
     ...new Set([...[...providers, ...routes].map(({ name }) => name), ...(value.providers ?? [])]),
   ];
@@ -82,16 +85,18 @@ function Rules({
           error={error?.of('self_service.budget_usd_per_month')}
         />
       </SimpleGrid>
-      <MultiSelect
-        label="Providers and routes of members' keys"
-        placeholder={value.providers === null ? 'All, also those added later' : undefined}
-        data={names}
-        value={value.providers ?? []}
-        onChange={(chosen) => onChange({ ...value, providers: chosen.length === 0 ? null : chosen })}
-        error={error?.of('self_service.providers')}
-        clearable
-        clearButtonProps={{ 'aria-label': 'Allow all providers' }}
-      />
+      {(!leads || value.providers !== null) && (
+        <MultiSelect
+          label="Providers and routes of members' keys"
+          placeholder={value.providers === null ? 'All, also those added later' : undefined}
+          data={names}
+          value={value.providers ?? []}
+          onChange={(chosen) => onChange({ ...value, providers: chosen.length === 0 ? null : chosen })}
+          error={error?.of('self_service.providers')}
+          clearable
+          clearButtonProps={{ 'aria-label': 'Allow all providers' }}
+        />
+      )}
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { limitsQuery } from '../../api/load-all';
-import { useIsMember, useMayChange } from '../../app/session';
+import { useIsMember, useLeads, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
 import { Facts } from '../../display/facts';
 import { PageButton, PageLink } from '../../display/links';
@@ -28,7 +28,8 @@ export function TeamDrawer({ shown, onClose }: { shown: Team | undefined; onClos
 
 function Details({ shown }: { shown: Team }) {
   const [url] = useUrlState();
-  const mayChange = useMayChange();
+  const isAdmin = useMayChange();
+  const mayChange = useLeads() || isAdmin;
   const isMember = useIsMember();
   const limits = useQuery(limitsQuery).data?.rows.filter(({ owner_id }) => owner_id === shown.id);
   const search = { ...sharedState(url), team: shown.name };

@@ -8,6 +8,7 @@ import {
   NO_ANNOTATIONS,
 } from '../../forms/annotation-fields';
 import { changesOf } from '../../forms/changes';
+import { useLeads } from '../../app/session';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { LimitFields } from '../../limits/limit-fields';
@@ -40,6 +41,8 @@ export function TeamForm({
       ? { name: '', disabled: false, self_service: null, ...UNLIMITED, ...NO_ANNOTATIONS }
       : draftOf(shown);
   const [draft, setDraft] = useState<TeamDraft>(stored);
+  // The rest is for administrators.
+  const leads = useLeads();
   const changes = changesOf<TeamDraft>(stored, draft);
   const { form, rejected: error } = useSave(
     (): Promise<Team> =>
@@ -68,37 +71,41 @@ export function TeamForm({
       {...form}
       disabled={draft.name.trim() === '' || Object.keys(changes).length === 0}
     >
-      <TextInput
-        label="Name"
-        required
-        value={draft.name}
-        onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
-        error={error?.of('name')}
-        autoComplete="off"
-        data-autofocus
-      />
-      {shown !== undefined && (
-        <Select
-          label="Status"
-          allowDeselect={false}
-          data={[
-            { value: 'on', label: 'Active: its keys work' },
-            { value: 'off', label: 'Disabled: its keys are rejected' },
-          ]}
-          value={draft.disabled ? 'off' : 'on'}
-          onChange={(value) => setDraft({ ...draft, disabled: value === 'off' })}
-        />
+      {!leads && (
+        <>
+          <TextInput
+            label="Name"
+            required
+            value={draft.name}
+            onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
+            error={error?.of('name')}
+            autoComplete="off"
+            data-autofocus
+          />
+          {shown !== undefined && (
+            <Select
+              label="Status"
+              allowDeselect={false}
+              data={[
+                { value: 'on', label: 'Active: its keys work' },
+                { value: 'off', label: 'Disabled: its keys are rejected' },
+              ]}
+              value={draft.disabled ? 'off' : 'on'}
+              onChange={(value) => setDraft({ ...draft, disabled: value === 'off' })}
+            />
+          )}
+          <AnnotationFields
+            value={draft}
+            onChange={(annotations) => setDraft({ ...draft, ...annotationsOf(annotations) })}
+            error={error}
+          />
+          <LimitFields
+            value={draft}
+            onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}
+            error={error}
+          />
+        </>
       )}
-      <AnnotationFields
-        value={draft}
-        onChange={(annotations) => setDraft({ ...draft, ...annotationsOf(annotations) })}
-        error={error}
-      />
-      <LimitFields
-        value={draft}
-        onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}
-        error={error}
-      />
       <SelfServiceFields
         value={draft.self_service}
         onChange={(self_service) => setDraft({ ...draft, self_service })}
