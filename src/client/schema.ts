@@ -144,6 +144,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/keys/allowance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get which keys the team lets you create for yourself, and how many you have
+         * @description For members of a team. 403 if the team lets its members create none.
+         */
+        get: operations["getKeyAllowance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/keys/counts": {
         parameters: {
             query?: never;
@@ -1864,6 +1884,58 @@ export interface components {
              * @enum {string}
              */
             shared: "key" | "team";
+        };
+        KeyAllowance: {
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * @description Keys of yours that count.
+             * @example 1
+             */
+            keys: number;
+            /**
+             * @description How many may count.
+             * @example 3
+             */
+            keys_per_user: number;
+            /**
+             * Format: date-time
+             * @description Keys that ended since then count too; null: only those that work.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            counted_since: string | null;
+            /**
+             * @description Longest lifetime of a new key, in days.
+             * @example 90
+             */
+            max_days: number;
+            /**
+             * Format: date-time
+             * @description When a new key expires, unless you choose an earlier time.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            latest_expiry: string;
+            /**
+             * @description Budget of a new key in USD per month; null for none.
+             * @example 50
+             */
+            budget_usd_per_month: string | null;
+            /**
+             * Format: date-time
+             * @description When a month of the budget ends; null without one.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            budget_resets_at: string | null;
+            /**
+             * @description Providers and routes that a new key may use; null: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
         };
         KeyCountsPage: {
             /** @description The entries of this page. */
@@ -7095,6 +7167,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["IssuedKey"];
+                };
+            };
+        };
+    };
+    getKeyAllowance: {
+        parameters: {
+            query: {
+                /** @description Name or ID of the team. */
+                team: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a new key of yours would have. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyAllowance"];
                 };
             };
         };

@@ -2,6 +2,7 @@ import { describeInBrowser } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { accessFlows } from './flows/access.js';
 import { annotationFlows } from './flows/annotations.js';
+import { leadFlows } from './flows/leads.js';
 import { sinkFlows } from './flows/sinks.js';
 import { webhookFlows } from './flows/webhooks.js';
 
@@ -12,6 +13,7 @@ describeInBrowser('administering in the console', () => {
   afterAll(() => gateway.stop());
 
   describe('contacts, cost centers and notes', () => annotationFlows(gateway));
+  describe('leads and members', () => leadFlows(gateway));
   describe('the page Access', () => accessFlows(gateway));
   describe('the page Webhooks', () => webhookFlows(gateway));
   describe('the page Sinks', () => sinkFlows(gateway));

@@ -382,7 +382,11 @@ describe('what a new key of a member would have', () => {
   };
 
   it('is what the key then has, and keys count as they do when one is created', async () => {
-    const body = { name: 'zoe', role: 'team', teams: ['open', 'free', 'closed'] };
+    await postern.admin('POST', '/teams', {
+      name: 'unbudgeted',
+      self_service: { keys_per_user: 1, max_days: 30 },
+    });
+    const body = { name: 'zoe', role: 'team', teams: ['open', 'unbudgeted', 'closed'] };
     const { token: zoe } = await postern.admin<{ token: string }>('POST', '/tokens', body);
     const before = await allowance(zoe, 'open');
     expect(before).toMatchObject({
@@ -408,14 +412,14 @@ describe('what a new key of a member would have', () => {
     // With a budget, also one that was revoked.
     await ask(zoe, 'POST', `/${key.id}/revoke`);
     expect((await allowance(zoe, 'open')).body).toMatchObject({ keys: 1 });
-    const { body: free } = await make(zoe, { team: 'free' });
-    expect((await allowance(zoe, 'free')).body).toMatchObject({
+    const { body: free } = await make(zoe, { team: 'unbudgeted' });
+    expect((await allowance(zoe, 'unbudgeted')).body).toMatchObject({
       keys: 1,
       counted_since: null,
       budget_resets_at: null,
     });
     await ask(zoe, 'POST', `/${free.id}/revoke`);
-    expect((await allowance(zoe, 'free')).body).toMatchObject({ keys: 0 });
+    expect((await allowance(zoe, 'unbudgeted')).body).toMatchObject({ keys: 0 });
     expect((await allowance(zoe, 'closed')).status).toBe(403);
     expect((await allowance(zoe, 'foreign')).status).toBe(404);
   });

@@ -25,8 +25,8 @@ export function OwnKeyFields({
     queryFn: ({ signal }) => api.get('/admin/v1/keys/allowance', { query: { team }, signal }),
   });
   if (data === undefined) return failed === null ? <LoadingRows rows={3} /> : <ErrorAlert error={failed} />;
-  const { keys, keys_per_user, counted_since, max_days, latest_expiry, budget_usd_per_month, providers } =
-    data;
+  const { keys, keys_per_user, counted_since, max_days, latest_expiry, providers } = data;
+  const { budget_usd_per_month: budget, budget_resets_at: next } = data;
   return (
     <Stack gap="sm">
       <Facts
@@ -50,12 +50,11 @@ export function OwnKeyFields({
           ],
           [
             'Budget',
-            budget_usd_per_month === null ? (
+            budget === null || next === null ? (
               'none of its own; those of the team apply'
             ) : (
               <>
-                ${budget_usd_per_month} a month; the next month begins{' '}
-                <ExactTime at={data.budget_resets_at} />
+                ${budget} a month; the next month begins <ExactTime at={next} />
               </>
             ),
           ],

@@ -11,7 +11,7 @@ export const EVENTS: Record<EventType, string> = {
   'budget.exhausted': 'A budget is spent, or rejects calls',
   'provider.failing': 'Calls to a provider fail',
   'provider.recovered': 'Calls to a provider succeed again',
-  'refusals.high': 'Many calls are rejected by limits or budgets',
+  'refusals.high': 'Many calls of a key are rejected, 429 not counted',
   'key.expiring': 'A key expires within 7 days',
   'price.missing': 'A model without a price was called',
   'journal.degraded': 'The journal of a gateway is degraded',
