@@ -19,7 +19,7 @@ export function sinkFlows(gateway: ConsoleGateway): void {
     await form.getByRole('button', { name: 'Add sink' }).click();
     // What is missing is said beside its field.
     await form
-      .getByText(/must be/)
+      .getByText(/must be/i)
       .first()
       .waitFor();
     await form.getByLabel('Target').fill('request_log');
