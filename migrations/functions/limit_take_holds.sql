@@ -1,8 +1,9 @@
--- Revision 1
+-- Revision 2
 -- Takes and returns holds of budgets. Each entry states what the process must hold and would like:
 -- - "used": reserved, or used and not yet spent; "kept": what it retains, "used" included;
 -- - "recent": what it used in a second; "waiting": what calls wait for; "one": what the first of them waits for;
--- - "refused": calls rejected since the last exchange; "recall": the others are to return what they do not use;
+-- - "refused": calls rejected since the last exchange, "needed": what the last of them would have used, "ago": how many
+--   milliseconds ago; processes of an earlier version do not state the last two; "recall": the others are to return what they do not use;
 -- - "busy": reserved by calls under way or that wait; processes of an earlier version do not state it;
 -- - "since": milliseconds since this process has called back what the others do not use;
 -- - "gone": a process that was not seen for so many milliseconds is not expected back;
@@ -28,7 +29,7 @@ BEGIN
   FOR e IN
     SELECT * FROM jsonb_to_recordset(p_entries) AS x (n int, rule uuid, subject text, starts bigint, used bigint,
       kept bigint, recent bigint, waiting bigint, one bigint, refused bigint, recall boolean, busy bigint, since bigint,
-      gone bigint, skip boolean)
+      gone bigint, skip boolean, needed bigint, ago bigint)
     ORDER BY rule, subject, starts
   LOOP
     v_at := to_timestamp(e.starts / 1000);
@@ -87,7 +88,10 @@ BEGIN
       END IF;
     END IF;
     IF v_base + v_granted - v_gone <> v_old OR e.refused > 0 THEN
-      UPDATE limit_meter SET held = held - v_gone - v_old + v_base + v_granted, refused = refused + e.refused
+      UPDATE limit_meter SET held = held - v_gone - v_old + v_base + v_granted, refused = refused + e.refused,
+          refused_at = CASE WHEN e.refused > 0
+            THEN clock_timestamp() - make_interval(secs => COALESCE(e.ago, 0) / 1000.0) ELSE refused_at END,
+          refused_needed = CASE WHEN e.refused > 0 THEN e.needed ELSE refused_needed END
         WHERE rule_id = e.rule AND subject = e.subject AND window_start = v_at;
     END IF;
     -- What the others may still return: what their calls do not use, and everything that a process holds which was not

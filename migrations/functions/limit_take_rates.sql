@@ -1,4 +1,4 @@
--- Revision 1
+-- Revision 2
 -- Grants leases of limits per minute: while this slot of 2.5 seconds and the 25 before it, which hold any 62.5 seconds
 -- that end in it, stay within the limit. "changes" corrects slots: [slot, difference]. The other members are those of
 -- limit_take_holds().
@@ -16,7 +16,7 @@ DECLARE
 BEGIN
   FOR e IN
     SELECT * FROM jsonb_to_recordset(p_entries) AS x (n int, rule uuid, subject text, recent bigint, waiting bigint,
-      one bigint, refused bigint, changes jsonb, skip boolean)
+      one bigint, refused bigint, changes jsonb, skip boolean, needed bigint, ago bigint)
     ORDER BY rule, subject
   LOOP
     SELECT * INTO v_rule FROM limit_rule WHERE id = e.rule;
@@ -48,7 +48,8 @@ BEGIN
     END IF;
     DELETE FROM limit_slot WHERE rule_id = e.rule AND subject = e.subject AND slot <= v_slot - 26;
     IF e.refused > 0 THEN
-      UPDATE limit_meter SET refused = refused + e.refused
+      UPDATE limit_meter SET refused = refused + e.refused, refused_needed = e.needed,
+          refused_at = clock_timestamp() - make_interval(secs => COALESCE(e.ago, 0) / 1000.0)
         WHERE rule_id = e.rule AND subject = e.subject AND window_start = to_timestamp(0);
     END IF;
     RETURN NEXT jsonb_build_object('n', e.n, 'granted', v_granted::text, 'free', (v_free - v_granted)::text,

@@ -4268,10 +4268,21 @@ export interface components {
              */
             refused: number;
             /**
-             * @description `exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.
+             * Format: date-time
+             * @description When it last rejected a call in this period; null if it rejected none, or was reset since.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_rejected_at: string | null;
+            /**
+             * @description What that call would have used. As a decimal, in USD for `usd`. Null if it is not known.
+             * @example 0.00207
+             */
+            last_needed: string | null;
+            /**
+             * @description `blocking`: it rejects calls: too little is left for the last one that it rejected, and it has admitted none since; `exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.
              * @enum {string}
              */
-            state: "ok" | "warned" | "exhausted";
+            state: "ok" | "warned" | "exhausted" | "blocking";
             /**
              * Format: date-time
              * @description When the budget resets; null if it never does, and for other limits.
@@ -6441,10 +6452,21 @@ export interface components {
              */
             left: string;
             /**
-             * @description `exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.
+             * Format: date-time
+             * @description When it last rejected a call in this period; null if it rejected none, or was reset since.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_rejected_at: string | null;
+            /**
+             * @description What that call would have used. As a decimal, in USD for `usd`. Null if it is not known.
+             * @example 0.00207
+             */
+            last_needed: string | null;
+            /**
+             * @description `blocking`: it rejects calls: too little is left for the last one that it rejected, and it has admitted none since; `exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.
              * @enum {string}
              */
-            state: "ok" | "warned" | "exhausted";
+            state: "ok" | "warned" | "exhausted" | "blocking";
             /**
              * Format: date-time
              * @description When the budget resets; null if it never does, and for other limits.
@@ -7979,7 +8001,7 @@ export interface operations {
                 /** @description Only limits of this key, by ID. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 key?: string;
                 /** @description Only limits in this state. */
-                state?: "ok" | "warned" | "exhausted";
+                state?: "ok" | "warned" | "exhausted" | "blocking";
                 /** @description Maximum number of rows. For example `50`. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */

@@ -42,6 +42,7 @@ import { LogConsumers1798000110000 } from '../../migrations/1798000110000-log-co
 import { FailingProviders1798000140001 } from '../../migrations/1798000140001-failing-providers.js';
 import { ProviderErrors1798000140000 } from '../../migrations/1798000140000-provider-errors.js';
 import { Annotations1798000150000 } from '../../migrations/1798000150000-annotations.js';
+import { LimitRejections1798000160000 } from '../../migrations/1798000160000-limit-rejections.js';
 import { Refusals1798000190000 } from '../../migrations/1798000190000-refusals.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -92,5 +93,6 @@ export const MIGRATIONS = [
   Annotations1798000150000,
   Leads1798000150001,
   FailingProviders1798000140001,
+  LimitRejections1798000160000,
   Refusals1798000190000,
 ];

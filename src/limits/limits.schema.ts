@@ -12,7 +12,7 @@ import {
 } from '../admin/fields.schema.js';
 import { BUDGET_MODES, LIMIT_PERIODS, LIMIT_RESOURCES } from '../limit-rules/limit-rule.entity.js';
 
-const LIMIT_STATES = ['ok', 'warned', 'exhausted'] as const;
+const LIMIT_STATES = ['ok', 'warned', 'exhausted', 'blocking'] as const;
 
 const AMOUNT = 'As a decimal, in USD for `usd`.';
 
@@ -52,8 +52,19 @@ export const limitSchema = z
       .string()
       .meta({ description: `What is neither used nor held; not below 0. ${AMOUNT}`, example: '375.35' }),
     refused: z.int().meta({ description: 'Calls rejected by it in this period.', example: 0 }),
+    last_rejected_at: timestamp(
+      'When it last rejected a call in this period; null if it rejected none, or was reset since.',
+    ).nullable(),
+    last_needed: z
+      .string()
+      .nullable()
+      .meta({
+        description: `What that call would have used. ${AMOUNT} Null if it is not known.`,
+        example: '0.00207',
+      }),
     state: z.enum(LIMIT_STATES).meta({
-      description: '`exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.',
+      description:
+        '`blocking`: it rejects calls: too little is left for the last one that it rejected, and it has admitted none since; `exhausted`: nothing is left; `warned`: used up to one of its `alert_at` percentages.',
     }),
     resets_at: timestamp('When the budget resets; null if it never does, and for other limits.').nullable(),
   })

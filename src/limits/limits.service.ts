@@ -10,13 +10,18 @@ import { MAX_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
 
-type LimitRow = Omit<LimitView, 'resets_at' | 'amount' | 'credited' | 'used' | 'held' | 'left'> & {
+type LimitRow = Omit<
+  LimitView,
+  'resets_at' | 'amount' | 'credited' | 'used' | 'held' | 'left' | 'last_rejected_at' | 'last_needed'
+> & {
   amount: string;
   credited: string;
   used: string;
   held: string;
   left: string;
   resets_at: Date | null;
+  last_rejected_at: Date | null;
+  last_needed: string | null;
 };
 
 const PERIOD_START = `
@@ -24,13 +29,23 @@ const PERIOD_START = `
        ELSE date_trunc(r.period, clock_timestamp(), r.time_zone) END`;
 
 /**
- * Each rule with its present meter; of a rule for each end user the one that is used most.
+ * Whether a call like the last one that was rejected would be rejected now: there is still too little for it, and no call
+ * has been charged that began later. A limit that is not a budget frees itself within 65 seconds.
+ */
+const IS_BLOCKING = `
+  (r.mode = 'block' AND refused_needed > r.amount + credited - used - holding
+   AND refused_at > COALESCE(admitted_at, '-infinity')
+   AND (r.period NOT IN ('minute', 'at_once') OR refused_at > clock_timestamp() - interval '65 seconds')) IS TRUE`;
+
+/**
+ * Each rule with its present meter; of a rule for each end user the one that rejects calls, else the one that is used most.
  *
  * @param meters condition that a meter must meet
  */
 const select = (meters = 'true') => `
   SELECT * FROM (
-    SELECT *, CASE WHEN "left" = '0' THEN 'exhausted'
+    SELECT *, CASE WHEN blocking THEN 'blocking'
+                   WHEN "left" = '0' THEN 'exhausted'
                    WHEN used::numeric * 100 >= alert_from * (amount::numeric + credited::numeric) THEN 'warned'
                    ELSE 'ok' END AS state
     FROM (
@@ -41,13 +56,15 @@ const select = (meters = 'true') => `
              LEAST(COALESCE(m.refused, 0), ${Number.MAX_SAFE_INTEGER})::float8 AS refused, (SELECT min(at) FROM unnest(r.alert_at) at) AS alert_from,
              CASE WHEN r.period NOT IN ('minute', 'at_once', 'total')
                THEN (limit_window(r.period, r.time_zone, clock_timestamp())).ends END AS resets_at,
+             m.refused_at AS last_rejected_at, m.refused_needed::text AS last_needed, COALESCE(m.blocking, false) AS blocking,
              t.id AS team_id
       FROM limit_rule r
       LEFT JOIN gateway_key k ON k.id = r.scope_id
       JOIN team t ON t.id = COALESCE(k.team_id, r.scope_id)
       CROSS JOIN LATERAL (SELECT ${PERIOD_START} AS starts) w
       LEFT JOIN LATERAL (
-        SELECT meter.subject, credited, refused,
+        SELECT *, ${IS_BLOCKING} AS blocking FROM (
+        SELECT meter.subject, credited, refused, refused_at, refused_needed, admitted_at, spent,
                CASE r.period WHEN 'at_once' THEN held WHEN 'minute' THEN COALESCE(slots.used, 0) ELSE spent END AS used,
                CASE WHEN r.period IN ('at_once', 'minute') THEN 0 ELSE held END AS holding
         FROM limit_meter meter
@@ -56,7 +73,7 @@ const select = (meters = 'true') => `
           WHERE rule_id = r.id AND slot > floor(extract(epoch FROM clock_timestamp()) / 2.5) - 26
           GROUP BY subject) slots ON slots.subject = meter.subject
         WHERE meter.rule_id = r.id AND window_start = w.starts AND ${meters}
-        ORDER BY 4 DESC, spent + held DESC LIMIT 1) m ON true) figures) limits`;
+        ) meters ORDER BY blocking DESC, used DESC, spent + holding DESC LIMIT 1) m ON true) figures) limits`;
 
 const LIST = `${select()}
   WHERE ($1::uuid IS NULL OR team_id = $1) AND ($2::uuid IS NULL OR owner_id = $2) AND ($3::text IS NULL OR state = $3)
@@ -90,7 +107,8 @@ const LOCK_METERS = `
  * is no sum any more, and would count nothing from then on: it starts again at 0.
  */
 const RESET = `
-  UPDATE limit_meter m SET credited = m.spent % ${MAX_SPENT}, spent = m.spent % ${MAX_SPENT}, alerted = 0, exhausted_at = NULL
+  UPDATE limit_meter m SET credited = m.spent % ${MAX_SPENT}, spent = m.spent % ${MAX_SPENT}, alerted = 0,
+    exhausted_at = NULL, refused_at = NULL, refused_needed = NULL
   FROM limit_rule r
   WHERE r.id = $1 AND m.rule_id = r.id AND m.window_start = ${PERIOD_START} AND ($2::text IS NULL OR m.subject = $2)`;
 
@@ -192,6 +210,8 @@ function limitView(row: LimitRow): LimitView {
     held: shown(row.held),
     left: shown(row.left),
     refused: row.refused,
+    last_rejected_at: row.last_rejected_at?.toISOString() ?? null,
+    last_needed: row.last_needed === null ? null : shown(row.last_needed),
     state: row.state,
     resets_at: row.resets_at?.toISOString() ?? null,
   };

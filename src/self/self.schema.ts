@@ -16,6 +16,8 @@ export const ownLimitSchema = limitSchema
     used: true,
     held: true,
     left: true,
+    last_rejected_at: true,
+    last_needed: true,
     state: true,
     resets_at: true,
   })

@@ -1,6 +1,6 @@
 import { Group, Stack, Text } from '@mantine/core';
 import { RelativeTime } from '../figures/figure';
-import { byUrgency, type Limit, limitAmount, limitTitle } from './limit';
+import { blockedText, byUrgency, type Limit, limitAmount, limitTitle } from './limit';
 import { LimitBar } from './limit-bar';
 
 /** Limits with what is used of them, the most urgent first. `owners`: they are of a team and of one of its keys. */
@@ -19,6 +19,11 @@ export function LimitList({ limits, owners = false }: { limits: readonly Limit[]
             </Text>
           </Group>
           <LimitBar limit={limit} />
+          {limit.state === 'blocking' && (
+            <Text size="xs" c="var(--postern-bad)" mt={2}>
+              {blockedText(limit)}
+            </Text>
+          )}
           {limit.resets_at !== null && (
             <Text size="xs" c="dimmed" mt={2}>
               {limitAmount(limit, limit.left)} left, resets <RelativeTime at={limit.resets_at} />

@@ -47,14 +47,23 @@ export function usedPercent(limit: Limit): string {
   return percent(Math.round(limitShares(limit).used * 1_000), 1_000);
 }
 
+/** "Rejects calls: the last one needed $0.041, and $0.01 is left." Undefined if it rejects none now. */
+export function blockedText(limit: Limit): string | undefined {
+  if (limit.state !== 'blocking') return undefined;
+  const left = limitAmount(limit, limit.left);
+  if (limit.last_needed === null || limit.resource === 'requests' || limit.resource === 'concurrent_requests')
+    return 'Rejects calls.';
+  return `Rejects calls: the last one needed ${limitAmount(limit, limit.last_needed)}, and ${left} is left.`;
+}
+
 /** Budgets can be reset; rates pass by themselves. */
 export function isBudget({ period }: Limit): boolean {
   return period !== 'minute' && period !== 'at_once';
 }
 
-const ORDER: Record<Limit['state'], number> = { exhausted: 0, warned: 1, ok: 2 };
+const ORDER: Record<Limit['state'], number> = { blocking: 0, exhausted: 1, warned: 2, ok: 3 };
 
-/** Exhausted ones first, then by how much is used. */
+/** Those that reject calls first, then exhausted ones, then by how much is used. */
 export function byUrgency(a: Limit, b: Limit): number {
   return ORDER[a.state] - ORDER[b.state] || limitShares(b).used - limitShares(a).used;
 }

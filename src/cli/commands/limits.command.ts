@@ -38,10 +38,10 @@ export function limitsCommand(): Command {
       .description('list limits and budgets with their use, newest first')
       .option('--team <name or id>', 'filter by team, its keys included')
       .option('--key <key>', 'filter by key: team/name, prefix or ID')
-      .option('--state <state>', 'filter by state: ok, warned or exhausted'),
+      .option('--state <state>', 'filter by state: ok, warned, exhausted or blocking, which rejects calls'),
   )
     .option('--json', 'print the page as JSON')
-    .addHelpText('after', '\nExamples:\n  postern limits list\n  postern limits list --state exhausted --all')
+    .addHelpText('after', '\nExamples:\n  postern limits list\n  postern limits list --state blocking --all')
     .action(action(list));
 
   limits
@@ -144,7 +144,7 @@ function kindOf({ resource, period, scope }: LimitView): string {
 }
 
 function styleOf({ state }: LimitView): Style | undefined {
-  return state === 'exhausted' ? 'red' : state === 'warned' ? 'yellow' : undefined;
+  return state === 'exhausted' || state === 'blocking' ? 'red' : state === 'warned' ? 'yellow' : undefined;
 }
 
 const COLUMNS: readonly Column<LimitView>[] = [
@@ -155,6 +155,7 @@ const COLUMNS: readonly Column<LimitView>[] = [
   { head: 'HELD', cell: ({ held }) => held, align: 'right', drop: 3 },
   { head: 'LEFT', cell: ({ left }) => left, align: 'right', drop: 6 },
   { head: 'STATE', cell: ({ state }) => state, style: styleOf },
+  { head: 'LAST NEEDED', cell: ({ last_needed: needed }) => needed, align: 'right', drop: 1 },
   { head: 'MODE', cell: ({ mode }) => mode, drop: 4 },
   { head: 'RESETS', cell: ({ resets_at: at }) => minuteTime(at), drop: 5 },
   { head: 'REJECTED', cell: ({ refused }) => refused, align: 'right', drop: 2 },

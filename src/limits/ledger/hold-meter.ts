@@ -1,8 +1,8 @@
 import type { LimitState } from './limit-errors.js';
-import { Meter, UNLIMITED, type Verdict } from './meter.js';
+import { bounded, Meter, type Refusals, UNLIMITED, type Verdict } from './meter.js';
 
 /** What one exchange states of a hold; see migrations/functions/limit_take_holds.sql. */
-export interface HoldEntry {
+export interface HoldEntry extends Refusals {
   rule: string;
   subject: string;
   starts: number;
@@ -11,7 +11,6 @@ export interface HoldEntry {
   recent: string;
   waiting: string;
   one: string;
-  refused: number;
   recall: boolean;
   busy: string;
   since: number | null;
@@ -145,7 +144,7 @@ export class HoldMeter extends Meter {
     this.changed = false;
     const idle = max(this.held - this.used, 0n);
     const missing = max(this.waiting - idle, 0n);
-    const refused = this.refused;
+    const refusals = this.refusals(now);
     this.refused = 0;
     this.heldWhenSent = this.held;
     this.unsettledWhenSent = this.unsettled;
@@ -158,7 +157,7 @@ export class HoldMeter extends Meter {
       recent: isSurplus || this.low ? '0' : bounded(this.recent(now) - idle),
       waiting: bounded(missing),
       one: missing === 0n ? '0' : bounded(max(this.smallest - idle, 1n)),
-      refused,
+      ...refusals,
       recall: missing > 0n && now - this.recalledAt > RECALL_AGAIN_MS,
       busy: bounded(this.used - this.unsettled + this.waiting),
       since: this.isConcurrency || !this.isRecalled ? null : Math.floor(now - this.recalledAt),
@@ -225,11 +224,6 @@ export class HoldMeter extends Meter {
 /** The part of a limit that a process may use alone. */
 export function share(amount: bigint, processes: number): bigint {
   return amount === 0n ? 0n : max(amount / BigInt(processes), 1n);
-}
-
-/** As text for Postgres: not negative, and below what makes a sum of two overflow there. */
-export function bounded(amount: bigint): string {
-  return String(amount < 0n ? 0n : amount < UNLIMITED ? amount : UNLIMITED);
 }
 
 function max(a: bigint, b: bigint): bigint {

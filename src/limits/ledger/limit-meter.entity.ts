@@ -34,6 +34,18 @@ export class LimitMeter {
   @Column('bigint', { ...COUNT })
   refused!: string;
 
+  /** When a call was last rejected; null: none was. */
+  @Column('timestamptz', { name: 'refused_at', nullable: true })
+  refusedAt!: Date | null;
+
+  /** What that call would have used. */
+  @Column('bigint', { name: 'refused_needed', nullable: true })
+  refusedNeeded!: string | null;
+
+  /** When the last call began that was charged; null: none yet, or only by versions that did not note it. */
+  @Column('timestamptz', { name: 'admitted_at', nullable: true })
+  admittedAt!: Date | null;
+
   /** The highest percentage for which an alert was sent. */
   @Column('smallint', { ...COUNT })
   alerted!: number;

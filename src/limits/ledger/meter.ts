@@ -15,8 +15,20 @@ export interface Period {
 /** What a call does when a meter has too little for it. Unknown: it may be enough once another process has responded. */
 export type Verdict = 'wait' | 'reject' | 'unknown';
 
+/** Calls rejected since the last exchange, what the last of them would have used, and how many milliseconds ago. */
+export interface Refusals {
+  refused: number;
+  needed: string;
+  ago: number;
+}
+
 /** What a rule that was removed still admits. */
 export const UNLIMITED = 2n ** 61n;
+
+/** As text for Postgres: not negative, and below what makes a sum of two overflow there. */
+export function bounded(amount: bigint): string {
+  return String(amount < 0n ? 0n : amount < UNLIMITED ? amount : UNLIMITED);
+}
 
 const UNUSED_MS = 5_000;
 /** A call elsewhere waits this long for what is returned here, and for the exchanges in between. */
@@ -33,6 +45,8 @@ export abstract class Meter {
   waiters = 0;
   /** Calls rejected since the last exchange. */
   refused = 0;
+  /** What the last of them would have used, and when it was rejected (monotonic ms). */
+  private lastRefused = { needed: 0n, at: 0 };
   /** The next exchange has to state it. */
   changed = false;
   /** When the last exchange that succeeded and stated it began (monotonic ms). */
@@ -89,6 +103,18 @@ export abstract class Meter {
   recent(now: number): bigint {
     this.roll(now);
     return this.lastSecond > this.thisSecond ? this.lastSecond : this.thisSecond;
+  }
+
+  /** A call was rejected. @param needed what it would have used */
+  refuse(needed: bigint, now: number): void {
+    this.refused++;
+    this.lastRefused = { needed, at: now };
+  }
+
+  /** The rejected calls, as an exchange states them. */
+  protected refusals(now: number): Refusals {
+    const { needed, at } = this.lastRefused;
+    return { refused: this.refused, needed: bounded(needed), ago: Math.max(Math.round(now - at), 0) };
   }
 
   /** Another process needs what this one holds and does not use. */

@@ -1,6 +1,6 @@
-import { bounded, share } from './hold-meter.js';
+import { share } from './hold-meter.js';
 import type { LimitState } from './limit-errors.js';
-import { Meter, UNLIMITED, type Verdict } from './meter.js';
+import { bounded, Meter, type Refusals, UNLIMITED, type Verdict } from './meter.js';
 
 /**
  * As in migrations/functions/limit_take_rates.sql: any 62.5 seconds that end in a slot lie in it and the 25 before it.
@@ -10,13 +10,12 @@ export const SLOT_MS = 2_500;
 const SLOTS = 26;
 
 /** What one exchange states of a rate. */
-export interface RateEntry {
+export interface RateEntry extends Refusals {
   rule: string;
   subject: string;
   recent: string;
   waiting: string;
   one: string;
-  refused: number;
   changes: [slot: number, difference: string][];
   skip: true;
 }
@@ -106,7 +105,8 @@ export class RateMeter extends Meter {
       this.lease = 0n;
     }
     this.changed = false;
-    const { changes, refused } = this;
+    const { changes } = this;
+    const refusals = this.refusals(now);
     this.changes = new Map();
     this.refused = 0;
     const missing = this.waiting > this.lease ? this.waiting - this.lease : 0n;
@@ -118,7 +118,7 @@ export class RateMeter extends Meter {
       recent: isSurplus || this.low ? '0' : bounded(recent),
       waiting: bounded(missing),
       one: missing === 0n ? '0' : bounded(smallest),
-      refused,
+      ...refusals,
       changes: [...changes].map(([slot, difference]) => [slot, String(difference)]),
       skip: true,
     };

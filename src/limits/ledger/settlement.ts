@@ -13,15 +13,16 @@ export const MAX_SPENT = '4000000000000000000';
  */
 export function settlement(charged: string): string {
   return `
-    INSERT INTO limit_meter AS m (rule_id, subject, window_start, spent)
-    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MAX_SPENT})::bigint
+    INSERT INTO limit_meter AS m (rule_id, subject, window_start, spent, admitted_at)
+    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MAX_SPENT})::bigint, max(last)
     FROM (
       SELECT r.id AS rule_id, CASE WHEN r.scope = o.scope THEN '' ELSE c.limit_subject END AS subject,
              ${startOfPeriod('c.quarter')} AS window_start,
-             CASE r.resource WHEN 'usd' THEN c.usd * 1000000000 ELSE c.tokens END AS amount
+             CASE r.resource WHEN 'usd' THEN c.usd * 1000000000 ELSE c.tokens END AS amount, c.last
       FROM (
         SELECT key_id, team_id, limit_subject, date_bin('15 minutes', started_at, to_timestamp(0)) AS quarter,
-               sum(charge_usd) AS usd, sum(charge_tokens) AS tokens
+               sum(charge_usd) AS usd, sum(charge_tokens) AS tokens,
+               max(started_at) AS last
         FROM (${charged}) new
         GROUP BY key_id, team_id, limit_subject, quarter
       ) c
@@ -33,7 +34,8 @@ export function settlement(charged: string): string {
     GROUP BY rule_id, subject, window_start
     ORDER BY rule_id, subject, window_start
     ON CONFLICT (rule_id, subject, window_start)
-    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint`;
+    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint,
+      admitted_at = GREATEST(m.admitted_at, EXCLUDED.admitted_at)`;
 }
 
 /** Returns what a process run held of limits: it has ended, and its rows are in Postgres. @param run its UUID */

@@ -104,7 +104,7 @@ export function offlineError(
   for (const { meter, amount } of wants) {
     if (meter!.canTakeOffline(amount, now, processes)) continue;
     if (meter!.rule.period === 'minute' || meter!.rule.period === 'at_once') {
-      meter!.refused++;
+      meter!.refuse(amount, now);
       return new LimitExceededError(meter!.state(amount, now));
     }
     if (!isAllowed) return new LimitsUnavailableError(cause);
@@ -131,7 +131,7 @@ function rejection(wants: readonly Want[], arrivedAt: number, now: number): Erro
     const verdict = meter!.verdict(amount, arrivedAt, now);
     if (verdict === 'unknown') error = new LimitsUnavailableError(undefined, NOT_RETURNED);
     if (verdict !== 'reject') continue;
-    meter!.refused++;
+    meter!.refuse(amount, now);
     return new LimitExceededError(meter!.state(amount, now));
   }
   return error;

@@ -124,6 +124,44 @@ export function keyFlows(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('says that a budget rejects calls, leads to the amount, and resets', async () => {
+    const { key, id } = await gateway.admin<{ key: string; id: string }>('POST', '/admin/v1/keys', {
+      team: 'growth',
+      name: 'rejected',
+      budgets: [{ usd: '0.50', period: 'month', reservation: 'worst' }],
+    });
+    expect(await callWith(gateway.url, key)).toBe(402);
+    await until(async () => {
+      const { data } = await gateway.admin<{ data: { state: string }[] }>(
+        'GET',
+        `/admin/v1/limits?key=${id}`,
+      );
+      return data[0]!.state === 'blocking' ? true : undefined;
+    });
+    const { page, done } = await signedIn(gateway.url, `/limits?state=blocking&key=${id}`);
+    const row = page.getByRole('table', { name: 'Limits' }).locator('tbody tr');
+    await row.getByText(/^Rejects calls: the last one needed \$[\d.]+, and \$0\.50 is left\.$/).waitFor();
+    await row.getByText('Blocking', { exact: true }).waitFor();
+    await row.getByRole('link', { name: 'Raise budget per month of growth / rejected' }).click();
+    await page.waitForURL((url) => url.pathname.endsWith('/keys') && url.searchParams.get('key') === id);
+    await dialog(page)
+      .getByText(/^Rejects calls/)
+      .waitFor();
+    await page.goto(`${gateway.url}/console/key`);
+    await page.getByLabel('Gateway key', { exact: true }).fill(key);
+    await button(page, 'Show').click();
+    await page.getByText(/^Rejects calls: the last one needed/).waitFor();
+    SECRETS.add(key);
+    await page.goto(`${gateway.url}/console/limits?key=${id}`);
+    await row
+      .getByRole('button', { name: 'Reset budget per month of growth / rejected for this period' })
+      .click();
+    await page.getByRole('dialog').getByLabel('Reason').fill('a test');
+    await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).click();
+    await row.getByText('OK', { exact: true }).waitFor();
+    await done();
+  });
+
   it('shows the figures that SQL finds, and names as text', async () => {
     const to = new Date();
     to.setUTCHours(0, 0, 0, 0);

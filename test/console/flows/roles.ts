@@ -4,7 +4,7 @@ import type { ConsoleGateway } from '../console-gateway.js';
 import { callWith } from '../model-provider.js';
 
 const CHANGES =
-  /^(Create|Add(?! filter)|Edit|Rotate|Revoke|Disable|Enable|Raise|Remove|Save|Set|Reprice|Change|Test)( |$)/;
+  /^(Create|Add(?! filter)|Edit|Rotate|Revoke|Disable|Enable|Raise|Reset|Remove|Save|Set|Reprice|Change|Test)( |$)/;
 const PAGES = [
   'Usage',
   'Requests',

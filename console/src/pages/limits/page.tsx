@@ -13,6 +13,7 @@ import { RelativeTime } from '../../figures/figure';
 import { count } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
 import {
+  blockedText,
   byUrgency,
   isBudget,
   type Limit,
@@ -26,18 +27,24 @@ import { Rejected } from '../../refusals/rejected';
 import { type Column, DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { sharedState, useUrlState } from '../../url/url-state';
-import { RaiseLimit } from './raise-limit';
+import { ResetLimit } from './reset-limit';
 
 const STATES: Readonly<Record<Limit['state'], string>> = {
+  blocking: 'Blocking',
   exhausted: 'Exhausted',
   warned: 'Warned',
   ok: 'OK',
 };
-const TONES: Readonly<Record<Limit['state'], Tone>> = { exhausted: 'bad', warned: 'warning', ok: 'good' };
+const TONES: Readonly<Record<Limit['state'], Tone>> = {
+  blocking: 'bad',
+  exhausted: 'bad',
+  warned: 'warning',
+  ok: 'good',
+};
 
 export default function Limits() {
   const [url, setUrl] = useUrlState();
-  const [raised, setRaised] = useState<Limit>();
+  const [reset, setReset] = useState<Limit>();
   const mayChange = useMayChange();
   const teams = useQuery(teamsQuery).data?.rows;
   const { team, key, state } = url;
@@ -49,14 +56,14 @@ export default function Limits() {
   );
   const rows = useMemo(() => list.rows && [...list.rows].sort(byUrgency), [list.rows]);
   const columns = useMemo<readonly Column<Limit>[]>(
-    () => [...COLUMNS, ...(mayChange ? [raiseColumn(setRaised)] : [])],
+    () => [...COLUMNS, ...(mayChange ? [actionColumn(setReset)] : [])],
     [mayChange],
   );
   return (
     <>
       <PageHeader
         title="Limits"
-        description="What teams and keys may use, and how much of it is used. Exhausted limits come first."
+        description="What teams and keys may use, and how much of it is used. Those that reject calls come first."
       />
       <Group gap="sm" mb="md">
         <SegmentedControl
@@ -116,7 +123,7 @@ export default function Limits() {
         }
       />
       <Rejected team={team} gatewayKey={key} />
-      <RaiseLimit limit={raised} onClose={() => setRaised(undefined)} />
+      <ResetLimit limit={reset} onClose={() => setReset(undefined)} />
     </>
   );
 }
@@ -168,28 +175,36 @@ function UsedOf({ limit }: { limit: Limit }) {
         </Text>
       </Group>
       <LimitBar limit={limit} />
+      {limit.state === 'blocking' && (
+        <Text size="xs" c="var(--postern-bad)" mt={3}>
+          {blockedText(limit)}
+        </Text>
+      )}
     </div>
   );
 }
 
-function raiseColumn(raise: (limit: Limit) => void): Column<Limit> {
+/** A raise is a change of the team or key; a reset gives the whole amount again. */
+function actionColumn(reset: (limit: Limit) => void): Column<Limit> {
   return {
-    id: 'raise',
+    id: 'action',
     header: 'Action',
     align: 'right',
-    cell: (limit) =>
-      isBudget(limit) ? (
-        <Button
-          size="compact-xs"
-          variant="default"
-          aria-label={`Raise ${limitTitle(limit).toLowerCase()} of ${limitOwner(limit)} for this period`}
-          onClick={() => raise(limit)}
-        >
-          Raise
-        </Button>
-      ) : (
-        ''
-      ),
+    cell: (limit) => (
+      <Group gap={4} justify="flex-end" wrap="nowrap">
+        <RaiseLink limit={limit} />
+        {isBudget(limit) && (
+          <Button
+            size="compact-xs"
+            variant="default"
+            aria-label={`Reset ${limitTitle(limit).toLowerCase()} of ${limitOwner(limit)} for this period`}
+            onClick={() => reset(limit)}
+          >
+            Reset
+          </Button>
+        )}
+      </Group>
+    ),
   };
 }
 
@@ -205,6 +220,22 @@ function OwnerLink({ limit }: { limit: Limit }) {
   ) : (
     <PageLink to="/keys" search={{ ...shared, key: id }} size="sm" className="truncated">
       <FullName team={team} name={key} />
+    </PageLink>
+  );
+}
+
+/** Leads to the team or key, whose form has the amount. */
+function RaiseLink({ limit }: { limit: Limit }) {
+  const [url] = useUrlState();
+  const id = limit.owner_id;
+  const label = `Raise ${limitTitle(limit).toLowerCase()} of ${limitOwner(limit)}`;
+  return limit.key === null ? (
+    <PageLink to="/teams" search={{ ...sharedState(url), open: id }} size="sm" aria-label={label}>
+      Raise
+    </PageLink>
+  ) : (
+    <PageLink to="/keys" search={{ ...sharedState(url), key: id }} size="sm" aria-label={label}>
+      Raise
     </PageLink>
   );
 }

@@ -13,7 +13,7 @@ import { sharedState, useUrlState } from '../../url/url-state';
 const NEARLY_USED = 0.8;
 const SHOWN = 5;
 
-/** Budgets of which more than 80 % is used. */
+/** Budgets that reject calls, or of which more than 80 % is used. */
 export default function Budgets() {
   const [url] = useUrlState();
   const limits = useQuery({
@@ -22,7 +22,9 @@ export default function Budgets() {
     refetchInterval: 30_000,
   });
   const budgets = limits.data?.data.filter(isBudget);
-  const nearlyUsed = budgets?.filter((limit) => limitShares(limit).used >= NEARLY_USED).sort(byUrgency);
+  const nearlyUsed = budgets
+    ?.filter((limit) => limitShares(limit).used >= NEARLY_USED || limit.state === 'blocking')
+    .sort(byUrgency);
   return (
     <Section
       title="Budgets over 80%"

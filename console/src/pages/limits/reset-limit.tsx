@@ -4,13 +4,13 @@ import { type FormEvent, useState } from 'react';
 import { api, ApiError } from '../../api/client';
 import { Dialog } from '../../display/dialog';
 import { ErrorAlert } from '../../display/error-alert';
-import { RelativeTime } from '../../figures/figure';
+import { ExactTime } from '../../figures/figure';
 import { type Limit, limitAmount, limitOwner, limitTitle } from '../../limits/limit';
 
 /** Gives a budget its whole amount again until its period ends. */
-export function RaiseLimit({ limit, onClose }: { limit: Limit | undefined; onClose: () => void }) {
+export function ResetLimit({ limit, onClose }: { limit: Limit | undefined; onClose: () => void }) {
   return (
-    <Dialog opened={limit !== undefined} onClose={onClose} title="Raise for this period" centered>
+    <Dialog opened={limit !== undefined} onClose={onClose} title="Reset for this period" centered>
       {limit !== undefined && <Form limit={limit} onClose={onClose} />}
     </Dialog>
   );
@@ -19,7 +19,7 @@ export function RaiseLimit({ limit, onClose }: { limit: Limit | undefined; onClo
 function Form({ limit, onClose }: { limit: Limit; onClose: () => void }) {
   const [reason, setReason] = useState('');
   const client = useQueryClient();
-  const raise = useMutation({
+  const reset = useMutation({
     mutationFn: () =>
       api.post('/admin/v1/limits/{id}/reset', { path: { id: limit.id }, body: { reason: reason.trim() } }),
     onSuccess: async () => {
@@ -29,17 +29,23 @@ function Form({ limit, onClose }: { limit: Limit; onClose: () => void }) {
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (reason.trim() !== '') raise.mutate();
+    if (reason.trim() !== '') reset.mutate();
   };
-  const fieldError = raise.error instanceof ApiError ? raise.error.of('reason') : undefined;
+  const fieldError = reset.error instanceof ApiError ? reset.error.of('reason') : undefined;
   return (
     <form onSubmit={submit}>
       <Stack gap="sm">
         <Text size="sm">
           {limitOwner(limit)}, {limitTitle(limit).toLowerCase()}: {limitAmount(limit, limit.used)} of{' '}
           {limitAmount(limit, limit.amount)} is used. It gets its whole amount again
-          {limit.resets_at === null ? '' : ', until it resets '}
-          {limit.resets_at !== null && <RelativeTime at={limit.resets_at} />}. What was spent stays recorded.
+          {limit.resets_at !== null && (
+            <>
+              {' '}
+              until <ExactTime at={limit.resets_at} />
+            </>
+          )}
+          . What was spent stays recorded. To change the amount for good, raise it on the{' '}
+          {limit.key === null ? 'team' : 'key'}.
         </Text>
         <TextInput
           label="Reason"
@@ -49,13 +55,13 @@ function Form({ limit, onClose }: { limit: Limit; onClose: () => void }) {
           error={fieldError}
           data-autofocus
         />
-        {fieldError === undefined && <ErrorAlert error={raise.error} />}
+        {fieldError === undefined && <ErrorAlert error={reset.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={raise.isPending} disabled={reason.trim() === ''}>
-            Raise {limitAmount(limit, limit.amount)}
+          <Button type="submit" loading={reset.isPending} disabled={reason.trim() === ''}>
+            Reset
           </Button>
         </Group>
       </Stack>
