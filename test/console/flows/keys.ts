@@ -128,7 +128,7 @@ export function keyFlows(gateway: ConsoleGateway): void {
     const { key, id } = await gateway.admin<{ key: string; id: string }>('POST', '/admin/v1/keys', {
       team: 'growth',
       name: 'rejected',
-      budgets: [{ usd: '0.50', period: 'month', reservation: 'worst' }],
+      budgets: [{ usd: '0.01', period: 'month', reservation: 'worst' }],
     });
     expect(await callWith(gateway.url, key)).toBe(402);
     await until(async () => {
@@ -140,7 +140,7 @@ export function keyFlows(gateway: ConsoleGateway): void {
     });
     const { page, done } = await signedIn(gateway.url, `/limits?state=blocking&key=${id}`);
     const row = page.getByRole('table', { name: 'Limits' }).locator('tbody tr');
-    await row.getByText(/^Rejects calls: the last one needed \$[\d.]+, and \$0\.50 is left\.$/).waitFor();
+    await row.getByText(/^Rejects calls: the last one needed \$[\d.,]+, and \$0\.01 is left\.$/).waitFor();
     await row.getByText('Blocking', { exact: true }).waitFor();
     await row.getByRole('link', { name: 'Raise budget per month of growth / rejected' }).click();
     await page.waitForURL((url) => url.pathname.endsWith('/keys') && url.searchParams.get('key') === id);
