@@ -243,6 +243,37 @@ export function finding(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('leads from a key to its team, limits, changes and requests, and from a team to a new key', async () => {
+    const { id } = await gateway.admin<{ id: string }>('POST', '/admin/v1/keys', {
+      team: 'mobile',
+      name: 'linked',
+      budgets: [{ usd: '5', period: 'month' }],
+    });
+    const { page, done } = await signedIn(gateway.url, `/keys?key=${id}`);
+    const drawer = page.getByRole('dialog');
+    await drawer.getByRole('link', { name: 'Show its requests' }).click();
+    // In the range that the drawer showed.
+    await page.waitForURL(
+      (url) => url.pathname === '/console/requests' && url.searchParams.get('range') === '30d',
+    );
+    await page.goBack();
+    await drawer.getByRole('link', { name: 'Its changes' }).click();
+    await page.waitForURL((url) => url.searchParams.get('subject_id') === id);
+    await page.getByText('Changes of one object: mobile/linked').waitFor();
+    await page.getByRole('list', { name: 'Changes' }).locator('summary').first().click();
+    await page.getByRole('link', { name: 'Open the key mobile/linked' }).click();
+    await drawer.getByRole('link', { name: 'On the page Limits' }).click();
+    await page.waitForURL((url) => url.pathname === '/console/limits' && url.searchParams.get('key') === id);
+    await page.getByRole('link', { name: 'mobile / linked' }).click();
+    await page.waitForURL((url) => url.pathname === '/console/keys' && url.searchParams.get('key') === id);
+    await drawer.getByRole('link', { name: 'mobile', exact: true }).click();
+    await page.waitForURL((url) => url.pathname === '/console/teams');
+    await drawer.getByRole('link', { name: 'Create key' }).click();
+    await page.waitForURL((url) => url.pathname === '/console/keys' && url.searchParams.get('new') === '1');
+    await until(async () => (await drawer.getByRole('combobox', { name: 'Team' }).inputValue()) === 'mobile');
+    await done();
+  });
+
   it('finds for a member only what their teams have', async () => {
     const { token } = await gateway.admin<{ token: string }>('POST', '/admin/v1/tokens', {
       name: 'finder',
