@@ -114,6 +114,9 @@ interface Running {
   stop(): Promise<void>;
 }
 
+/** npm passes on a Ctrl-C that the terminal sends to this process too. A second one by a person comes later. */
+const DOUBLE_MS = 300;
+
 /** A gateway that runs until a signal stops it. */
 class Run {
   private stopping = false;
@@ -156,10 +159,13 @@ class Run {
 
   /** Installed before the start, so that a start that is stopped half-way leaves no embedded Postgres behind. */
   private stopOnSignals(starting: Promise<Running>): void {
+    let stoppedAt = -Infinity;
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
+        if (signal !== 'SIGTERM' && performance.now() - stoppedAt < DOUBLE_MS) return;
         if (this.stopping) process.exit(1);
         this.stopping = true;
+        stoppedAt = performance.now();
         this.messages.stopping();
         starting.then((running) => running.stop()).then(() => process.exit(0), failWith);
       });

@@ -114,6 +114,13 @@ it('cuts what outlasts the grace, visibly, and records it as interrupted', async
   ]);
 });
 
+it('takes what arrives together for one signal: npm passes on a Ctrl-C that the terminal sends to the gateway too', async () => {
+  await start({}, () => {});
+  gateway.process.signal('SIGINT');
+  gateway.process.signal('SIGHUP');
+  expect(await gateway.process.ended).toEqual({ code: 0, signal: null });
+});
+
 it('exits at once on a second signal; the next start records the call it cut', async () => {
   await start({ SHUTDOWN_GRACE_MS: '3600000' }, () => {});
   const client = await call();
