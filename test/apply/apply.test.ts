@@ -91,6 +91,8 @@ describe('postern apply', () => {
   it('shows a plan, makes everything in one transaction, and changes nothing the second time', async () => {
     const before = await audit();
     const dry = await apply(FILE, ['--dry-run', '--json']);
+    expect(dry.code).toBe(0);
+    expect((await apply(FILE, ['--dry-run', '--exit-code'])).code).toBe(2);
     expect(dry.stderr).toBe('');
     expect(planOf(dry.stdout)).toEqual([
       ...['create provider openai', 'create provider bedrock', 'create provider local', 'create route main'],
@@ -137,6 +139,11 @@ describe('postern apply', () => {
 
     const again = await apply(FILE);
     expect(again).toEqual({ code: 0, stderr: '', stdout: 'No changes.\n' });
+    expect(await apply(FILE, ['--dry-run', '--exit-code'])).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: 'No changes.\n',
+    });
     expect((await audit()).length).toBe(before.length + 12);
   });
 

@@ -20,11 +20,14 @@ import { action, type Session } from '../../session.js';
 interface ApplyOptions {
   file: string;
   dryRun?: boolean;
+  exitCode?: boolean;
   prune?: boolean;
   secretsOut?: string;
 }
 
 const MAX_VALUE_LENGTH = 100;
+/** Exit code of a plan with changes. 1 is for errors. */
+const DRIFT = 2;
 const SIGNS: Record<PlannedChange['action'], readonly [sign: string, style: Style]> = {
   create: ['+', 'green'],
   update: ['~', 'yellow'],
@@ -39,6 +42,7 @@ export function applyCommand(): Command {
     .description('change teams, providers, routes, prices, keys, webhooks and sinks to match a file')
     .requiredOption('-f, --file <file>', 'YAML or JSON file; - for standard input')
     .option('--dry-run', 'only print the plan')
+    .option('--exit-code', 'with --dry-run: end with 2 if there is something to change, with 0 if not')
     .option(
       '--prune',
       'end what the lists in the file do not name: revoke keys, disable teams, remove the others',
@@ -68,6 +72,7 @@ async function apply(session: Session, options: ApplyOptions): Promise<void> {
   const { document, errors } = file.contents();
   const isDryRun = options.dryRun === true;
   const prune = options.prune === true;
+  if (options.exitCode === true && !isDryRun) throw new CliError('--exit-code needs --dry-run');
   const post = async (more: object) => {
     const { secrets, ...applied } = await api.post<Applied>('apply', { document, prune, ...more });
     return { applied, secrets };
@@ -79,6 +84,7 @@ async function apply(session: Session, options: ApplyOptions): Promise<void> {
     if (errors.length > 0) throw file.failure(errors);
     if (isDryRun) {
       out.result(planned!.applied, () => planText(out, planned!.applied));
+      if (options.exitCode === true && planned!.applied.plan.length > 0) process.exitCode = DRIFT;
       return;
     }
     const ended = planned?.applied.plan.filter(({ action }) => action === 'delete').length ?? 0;
