@@ -81,11 +81,11 @@ const LIST = `${select()}
   ORDER BY id DESC LIMIT $5`;
 const FIND = `${select()} WHERE id = $1`;
 
-/** Budgets that reject calls: nothing is left, or a call needed more than is left. Those that were raised may do so again. */
+/** Budgets that reject calls: nothing is left, or less than the last rejected call needed. */
 const BLOCKING = `
   SELECT id, team, key, count(*) OVER ()::int AS count FROM (${select()}) blocking
   WHERE mode = 'block' AND period NOT IN ('minute', 'at_once') AND ($1::uuid[] IS NULL OR team_id = ANY ($1))
-    AND (state = 'exhausted' OR refused > 0 AND credited = '0')
+    AND state IN ('blocking', 'exhausted')
   ORDER BY refused DESC, id LIMIT $2`;
 
 /**
