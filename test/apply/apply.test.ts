@@ -153,13 +153,29 @@ describe('postern apply', () => {
       'ttl_seconds: 90',
     );
     const { stdout } = await apply(changed, [], { OPENAI: 'sk-another-0123456789' });
-    expect(stdout).toMatch(/~ team search\n {4}limits: .*600.* → .*700/);
+    expect(stdout).toMatch(/~ team search\n {4}limits\.requests_per_minute: 600 → 700\n/);
     expect(stdout).toContain('~ provider openai\n    secret: changed\n');
-    expect(stdout).toMatch(/~ key search\/ci\n {4}cache: .*60.* → .*90/);
+    expect(stdout).toMatch(/~ key search\/ci\n {4}cache\.ttl_seconds: 60 → 90\n/);
     expect(stdout).toContain('Applied 3 changes.');
     expect(stdout).not.toContain('sk-another');
     expect((await apply(changed, [], { OPENAI: 'sk-another-0123456789' })).stdout).toBe('No changes.\n');
     expect((await apply(FILE)).stdout).toContain('Applied 3 changes.');
+  });
+
+  it('shows the members that differ alone, and no value cut', async () => {
+    const note = 'long '.repeat(60).trim();
+    const changed = FILE.replace('alert_at: [80] }', 'alert_at: [80, 90] }, { usd: "9.00", period: day }')
+      .replace('gpt-5.6-mini: a, gpt-5: b', 'gpt-5.6-mini: c, gpt-5: b')
+      .replace('models: [gpt-5*]', `models: [gpt-5*, o3]\n    note: ${note}`);
+    const { stdout } = await apply(changed, ['--dry-run']);
+    const lines = stdout.split('\n');
+    expect(lines).toContain('    targets[1].models["gpt-5.6-mini"]: "a" → "c"');
+    expect(lines).toContain('    budgets[0].alert_at: [80] → [80,90]');
+    expect(stdout).toMatch(/^ {4}budgets\[1\]: none → \{.*"usd":"9\.00.*\}$/m);
+    expect(lines).toContain('    models: ["gpt-5*"] → ["gpt-5*","o3"]');
+    expect(lines).toContain(`    note: null → "${note}"`);
+    expect(stdout).not.toContain('500.00');
+    expect(stdout).not.toContain('…\n');
   });
 
   it('leaves what was disabled in an emergency', async () => {

@@ -9,12 +9,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import type { Applied, PlannedChange } from '../../../apply/apply.schema.js';
 import type { ErrorDetail } from '../../../errors/service-error.js';
 import { ApiError } from '../../api.js';
 import { CliError } from '../../cli-error.js';
-import type { Output, Style } from '../../output.js';
+import { jsonText, type Output, type Style } from '../../output.js';
 import { action, type Session } from '../../session.js';
 
 interface ApplyOptions {
@@ -25,6 +26,7 @@ interface ApplyOptions {
   secretsOut?: string;
 }
 
+/** Of a value on a terminal. In a file or a pipe it is whole. */
 const MAX_VALUE_LENGTH = 100;
 /** Exit code of a plan with changes. 1 is for errors. */
 const DRIFT = 2;
@@ -129,19 +131,52 @@ function planText(out: Output, { plan, dry_run: isDryRun }: Omit<Applied, 'secre
 
 function changeLines(out: Output, { action, type, name, fields }: PlannedChange): string[] {
   const [sign, style] = SIGNS[action];
-  const values = Object.entries(fields).map(([field, { before, after }]) =>
+  const values = Object.entries(fields).flatMap(([field, { before, after }]) =>
     // What is hidden differs.
     before === null && after === 'changed'
-      ? `    ${field}: changed`
-      : `    ${field}: ${shown(before)} → ${shown(after)}`,
+      ? [`    ${field}: changed`]
+      : differences(field, before, after).map(
+          ([member, was, is]) => `    ${member}: ${shown(was)} → ${shown(is)}`,
+        ),
   );
   const ended = action === 'delete' ? (ENDED[type] ?? '') : '';
   return [out.styled(`${sign} ${type} ${name}${ended}`, style), ...values];
 }
 
+type Difference = readonly [member: string, before: unknown, after: unknown];
+
+/** The members that differ, as deep as both sides have the same shape. A list of plain values differs as a whole. */
+function differences(member: string, before: unknown, after: unknown): Difference[] {
+  if (isDeepStrictEqual(before, after)) return [];
+  if (isListOfObjects(before) && isListOfObjects(after)) {
+    const length = Math.max(before.length, after.length);
+    return Array.from({ length }, (_, i) => differences(`${member}[${i}]`, before[i], after[i])).flat();
+  }
+  if (!isObject(before) || !isObject(after)) return [[member, before, after]];
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
+    differences(
+      /^[\w-]+$/.test(name) ? `${member}.${name}` : `${member}[${JSON.stringify(name)}]`,
+      before[name],
+      after[name],
+    ),
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isListOfObjects(value: unknown): value is object[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isObject);
+}
+
+/** As JSON; `none` for what is on the other side only. */
 function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'null';
-  return text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
+  if (value === undefined) return 'none';
+  const text = jsonText(value);
+  return process.stdout.isTTY && text.length > MAX_VALUE_LENGTH
+    ? `${text.slice(0, MAX_VALUE_LENGTH)}…`
+    : text;
 }
 
 /** Opened before the change, so that no secret is lost because it cannot be written. */
