@@ -14,6 +14,13 @@ export async function connect(given: string | undefined): Promise<Target> {
   return remoteTarget(given) ?? (await runningTarget()) ?? (await localTarget());
 }
 
+/** As `connect()`, for what only a gateway that runs can say. @throws CliError if none runs with these settings */
+export async function connectRunning(given: string | undefined): Promise<Target> {
+  const target = remoteTarget(given) ?? (await runningTarget());
+  if (target !== null) return target;
+  throw new CliError('no gateway runs with these settings on this machine; start it, or name one with --url');
+}
+
 /** The gateway at the URL that was given, or null if none was. */
 function remoteTarget(given: string | undefined): Target | null {
   const { url, adminToken } = loadRemoteEnv();

@@ -16,6 +16,7 @@ import { refusalsCommand } from './commands/refusals.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { routesCommand } from './commands/routes.command.js';
 import { startCommand } from './commands/start.command.js';
+import { statusCommand } from './commands/status.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
@@ -49,12 +50,16 @@ const COMMANDS: readonly (() => Command)[] = [
   sinksCommand,
   tokensCommand,
   sessionsCommand,
+  statusCommand,
   auditCommand,
   journalCommand,
   migrateCommand,
   migrationCommand,
   completionCommand,
 ];
+
+/** What people call `status`. A module may have commands of these names. */
+const MEANS_STATUS = /^error: unknown command '(health|system)'$/m;
 
 /** Asks for all commands: of Commander itself. */
 const HELP = 'help';
@@ -85,7 +90,11 @@ function program(own: readonly Command[], more: readonly (() => Command)[]): Com
           ),
         ].join(' '),
     })
-    .configureOutput({ writeOut: (text) => process.stdout.write(withCliCommand(text)) })
+    .configureOutput({
+      writeOut: (text) => process.stdout.write(withCliCommand(text)),
+      outputError: (text, write) =>
+        write(text.replace(MEANS_STATUS, `$&\n(Did you mean ${cliCommand('status')}?)`)),
+    })
     .addHelpText(
       'after',
       `

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Api } from './api.js';
-import { connect, mustBeLocal } from './connect.js';
+import { connect, connectRunning, mustBeLocal } from './connect.js';
 import { globalOptionsOf } from './global-options.js';
 import { Output } from './output.js';
 import { confirm } from './prompt.js';
@@ -9,6 +9,8 @@ import { confirm } from './prompt.js';
 export class Session {
   readonly api: Api;
   readonly out: Output;
+  /** The API of a gateway that runs, and never that of this process on its database. */
+  readonly running: Api;
   private readonly url: string | undefined;
 
   constructor(private readonly command: Command) {
@@ -16,6 +18,7 @@ export class Session {
     const { json, wide, tz } = command.opts<{ json?: boolean; wide?: boolean; tz?: string }>();
     this.url = url;
     this.api = new Api(() => connect(url), tz ?? timeZone);
+    this.running = new Api(() => connectRunning(url), tz ?? timeZone);
     const isTerminal = process.stdout.isTTY && process.stdout.hasColors();
     const { rawArgs: args } = rootOf(command) as unknown as { rawArgs: readonly string[] };
     this.out = new Output({ json, wide, quiet, colour: colour && isTerminal, args });
@@ -47,6 +50,7 @@ export function action<Options>(
       await work(session, command.opts<object>() as Options, ...(command.processedArgs as string[]));
     } finally {
       await session.api.close();
+      await session.running.close();
     }
   };
 }

@@ -316,6 +316,8 @@ describe('errors', () => {
     [['nonsense'], "error: unknown command 'nonsense'", '--help'],
     [['keys', 'nonsense'], "error: unknown command 'nonsense'", 'keys --help'],
     [['keys', 'lits'], '(Did you mean list?)', 'keys --help'],
+    [['health'], '(Did you mean ./postern status?)', '--help'],
+    [['system'], '(Did you mean ./postern status?)', '--help'],
     [['keys', 'create'], "error: required option '--team <name or id>' not specified", 'keys create --help'],
     [['keys', 'show'], "error: missing required argument 'key'", 'keys show --help'],
   ])('of %j name the help', async (args, message, help) => {
