@@ -72,6 +72,7 @@ describe('postern prices', () => {
       model: 'm',
     });
     await json('prices set paid m --input 2.50');
+    expect((await remote('prices list --catalog paid')).stdout).toMatch(/^paid +m .* always +custom /m);
     const dry = await remote('prices reprice --from 1h --dry-run');
     expect(dry.stdout).toMatch(/^Would change 1 of 1 calls: 0\.0+ USD before, 2\.50* USD after\.\n$/);
     expect(await json('prices reprice --from 1h --model m')).toMatchObject({ changed: 1, dry_run: false });

@@ -226,6 +226,11 @@ function nameOf({ catalog, model }: PriceView): string {
   return `${catalog}/${model}`;
 }
 
+/** Prices that have always applied begin in 1970. */
+function fromText({ effective_from: at }: PriceView): string | null {
+  return Date.parse(at) <= 0 ? 'always' : minuteTime(at);
+}
+
 const COLUMNS: readonly Column<PriceView>[] = [
   { head: 'CATALOG', cell: ({ catalog }) => catalog },
   { head: 'MODEL', cell: ({ model }) => model, min: 12 },
@@ -233,7 +238,7 @@ const COLUMNS: readonly Column<PriceView>[] = [
   { head: 'CACHED', cell: ({ cached_input: cached }) => cached, align: 'right', drop: 4 },
   { head: 'OUTPUT', cell: ({ output }) => output, align: 'right' },
   { head: 'PER CALL', cell: ({ per_call: perCall }) => perCall, align: 'right', drop: 3 },
-  { head: 'FROM', cell: ({ effective_from: at }) => minuteTime(at), drop: 2 },
+  { head: 'FROM', cell: fromText, drop: 2 },
   { head: 'SOURCE', cell: ({ source }) => source },
   { head: 'ID', cell: ({ id }) => id, drop: 1 },
 ];
