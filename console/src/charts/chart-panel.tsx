@@ -119,7 +119,7 @@ function PeriodTable({ label, periods, series, format, height }: ChartData & { h
                 </Table.Th>
                 {series.map(({ id, values }) => (
                   <Table.Td key={id} ta="right">
-                    {format(values[index] ?? 0)}
+                    {values[index] === null ? '–' : format(values[index] ?? 0)}
                   </Table.Td>
                 ))}
               </Table.Tr>

@@ -6,8 +6,8 @@ export interface ChartSeries {
   label: string;
   /** A Mantine colour such as indigo.7. */
   color: string;
-  /** One value for every period, in their order. */
-  values: readonly number[];
+  /** One value for every period, in their order; null: unknown, which is drawn as nothing and shown as a dash. */
+  values: readonly (number | null)[];
 }
 
 export interface ChartPeriod {

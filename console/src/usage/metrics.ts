@@ -13,6 +13,8 @@ export interface Metric {
   label: string;
   /** The value of a group as a whole number; money in billionths of a dollar. */
   of: (sums: Pick<UsageSums, 'calls' | 'errors' | 'total_tokens' | 'cost_usd'>) => number;
+  /** False for a group whose value is unknown. */
+  isKnown?: (sums: Pick<UsageSums, 'calls' | 'cost_usd'>) => boolean;
   format: (value: number) => string;
   formatAxis: (value: number) => string;
 }
@@ -22,6 +24,8 @@ export const METRICS: readonly Metric[] = [
     id: 'cost',
     label: 'Cost',
     of: ({ cost_usd }) => Number(nanoOf(cost_usd)),
+    // No call has a cost: all are of models without a price.
+    isKnown: ({ calls, cost_usd }) => calls === 0 || cost_usd !== null,
     format: (value) => formatUsd(BigInt(Math.round(value))),
     formatAxis: (value) => compactUsd(value / 1e9),
   },

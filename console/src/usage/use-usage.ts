@@ -96,8 +96,13 @@ export function useUsageSeries(
     })),
   });
   const values = (found: readonly UsageRow[]) => {
-    const byPeriod = new Map(found.map((row) => [row[interval], metric.of(row)]));
-    return periods.map(({ name }) => byPeriod.get(name) ?? 0);
+    const byPeriod = new Map(
+      found.map((row) => [row[interval], metric.isKnown?.(row) === false ? null : metric.of(row)]),
+    );
+    return periods.map(({ name }) => {
+      const value = byPeriod.get(name);
+      return value === undefined ? 0 : value;
+    });
   };
   const series = top.flatMap((group, index): ChartSeries[] => {
     const id = groupValue(group, dimension);
@@ -116,7 +121,7 @@ export function useUsageSeries(
   });
   const sums = values(total.data?.data ?? []);
   const others = sums.map(
-    (sum, index) => sum - series.reduce((part, { values: of }) => part + (of[index] ?? 0), 0),
+    (sum, index) => (sum ?? 0) - series.reduce((part, { values: of }) => part + (of[index] ?? 0), 0),
   );
   if (others.some((value) => value > 0)) {
     series.push({

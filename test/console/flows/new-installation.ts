@@ -65,6 +65,24 @@ export function newInstallation(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('says beside the costs which calls they leave out, and shows an unknown cost as unknown', async () => {
+    const { page, done } = await signedIn(gateway.url, '/usage?tz=UTC&by=provider&range=24h');
+    await page.getByText(/^Costs leave out (1 call|\d+ calls) without a price\./).waitFor();
+    const table = page.getByRole('table', { name: 'Usage by group' });
+    const heads = await table.getByRole('columnheader').allInnerTexts();
+    const cells = await table.getByRole('row', { name: /local/ }).getByRole('cell').allInnerTexts();
+    const cellOf = (head: string) => cells[heads.findIndex((text) => text.startsWith(head))];
+    expect(cellOf('Cost')).toBe('–');
+    expect(Number(cellOf('No price'))).toBeGreaterThan(0);
+    await page.getByText('Show as table').first().click();
+    const periods = page.getByRole('table', { name: /^Cost by provider/ });
+    await periods.waitFor();
+    const local = (await periods.getByRole('columnheader').allInnerTexts()).indexOf('local');
+    const shown = await periods.locator(`tbody tr td:nth-child(${local + 1})`).allInnerTexts();
+    expect(new Set(shown)).toEqual(new Set(['–', '$0.00']));
+    await done();
+  });
+
   it('prices a model without a price, and reprices its calls after a dry run', async () => {
     await until(async () => {
       const { data } = await gateway.admin<{ data: unknown[] }>('GET', '/admin/v1/prices/missing');

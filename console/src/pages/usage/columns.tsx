@@ -52,6 +52,13 @@ const SAVED = {
   of: (sums: UsageSums) => (sums.saved_usd === null ? '–' : <Money usd={sums.saved_usd} />),
 };
 
+/** Shown only if there are such calls. */
+const UNPRICED = {
+  id: 'unpriced',
+  header: 'No price',
+  of: ({ unpriced_calls: calls }: UsageSums) => (calls === 0 ? '–' : count(calls)),
+};
+
 /** The groups, the change of the chosen metric, and all figures. */
 export function columnsFor(
   dimensions: readonly Dimension[],
@@ -92,6 +99,7 @@ export function columnsFor(
         ),
       };
     }),
+    ...(totals != null && totals.unpriced_calls > 0 ? [asColumn(UNPRICED)] : []),
     ...(totals != null && totals.saved_usd !== null ? [asColumn(SAVED)] : []),
     { id: 'p50', header: 'p50', align: 'right', cell: ({ p50_ms }) => duration(p50_ms) },
     { id: 'p95', header: 'p95', align: 'right', sorts: true, cell: ({ p95_ms }) => duration(p95_ms) },
@@ -110,7 +118,7 @@ export function totalsOf(
   if (sums === null || sums === undefined) return undefined;
   return {
     [dimensions[0] ?? 'team']: 'Total',
-    ...Object.fromEntries([...FIGURES, SAVED].map(({ id, of }) => [id, of(sums)])),
+    ...Object.fromEntries([...FIGURES, SAVED, UNPRICED].map(({ id, of }) => [id, of(sums)])),
   };
 }
 

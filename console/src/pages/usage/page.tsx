@@ -5,8 +5,10 @@ import { DownloadIcon } from '../../display/icons';
 import { CompleteUpTo } from '../../display/complete-up-to';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
+import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
+import { count } from '../../figures/numbers';
 import { shortTime } from '../../figures/times';
 import { useCallFilter } from '../../filters/use-call-filter';
 import { FilterBar } from '../../filters/filter-bar';
@@ -14,7 +16,7 @@ import { DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { TimeRangePicker } from '../../url/time-range-picker';
 import { useTimeRange } from '../../url/time-range';
-import { useUrlState } from '../../url/url-state';
+import { sharedState, useUrlState } from '../../url/url-state';
 import {
   type Dimension,
   dimensionOf,
@@ -22,6 +24,7 @@ import {
   metricOf,
   type UsagePage,
   type UsageRow,
+  type UsageSums,
 } from '../../usage/metrics';
 import { UsageChart } from '../../usage/usage-chart';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
@@ -43,6 +46,21 @@ const FILTERS = [
 const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
 /** A download stops here: more groups are a job for the API. */
 const MAX_CSV_PAGES = 40;
+
+/** What the costs do not include, beside them. */
+function LeftOut({ totals }: { totals: UsageSums | null | undefined }) {
+  const [url] = useUrlState();
+  const calls = totals?.unpriced_calls ?? 0;
+  if (calls === 0) return null;
+  return (
+    <Text size="sm" mb="xs">
+      Costs leave out {calls === 1 ? '1 call' : `${count(calls)} calls`} without a price.{' '}
+      <PageLink to="/prices" search={sharedState(url)}>
+        Set prices
+      </PageLink>
+    </Text>
+  );
+}
 
 export default function Usage() {
   const [url, setUrl] = useUrlState();
@@ -135,6 +153,7 @@ export default function Usage() {
               Changes compare with {shortTime(range.previous.from, range.zone)} –{' '}
               {shortTime(range.previous.to, range.zone)}.
             </Text>
+            <LeftOut totals={table.first?.totals} />
             <DataTable
               label="Usage by group"
               dense
