@@ -139,10 +139,10 @@ describe('the request log reader', () => {
     expect(await ids({ end_user: 'user-7' })).toEqual([rows.user]);
     expect(await ids({ session: 'session-12' })).toEqual([rows.session]);
     expect(await ids({ min_duration_ms: 5_001 })).toEqual([]);
-    expect(await ids({ status: '429' })).toEqual([rows.limited]);
-    expect(await ids({ status: '9xx' })).toEqual([rows.strange]);
-    expect(await ids({ status: '503' })).toEqual([rows.failed]);
-    expect((await ids({ status: '5xx' })).sort()).toEqual([rows.failed, rows.worst].sort());
+    expect(await ids({ status: ['429'] })).toEqual([rows.limited]);
+    expect(await ids({ status: ['9xx'] })).toEqual([rows.strange]);
+    expect(await ids({ status: ['503'] })).toEqual([rows.failed]);
+    expect((await ids({ status: ['5xx'] })).sort()).toEqual([rows.failed, rows.worst].sort());
     const bad = ['outcome', 'limited', 'failed', 'worst', 'strange'].map((name) => rows[name]).sort();
     expect((await ids({ failed: true })).sort()).toEqual(bad);
     expect(await ids({ failed: false })).toHaveLength(1 + Object.keys(odd).length - bad.length);
