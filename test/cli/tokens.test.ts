@@ -32,5 +32,5 @@ it('are created, listed and revoked on the command line', async () => {
 
 it('say what is wrong', async () => {
   const { code, stderr } = await run('create', '--name', 'x', '--role', 'root');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('admin, viewer, team or metrics')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('admin, viewer, lead, team or metrics')]);
 });

@@ -1,5 +1,6 @@
 import type { Settings } from '../../src/config/settings.js';
 import { ReaderPool } from '../../src/requests/reader-pool.js';
+import { statusesOf } from '../../src/requests/request-query.js';
 import { RequestLogReader } from '../../src/requests/request-log.reader.js';
 import { SHOWN_COLUMNS } from '../../src/requests/request-view.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
@@ -21,7 +22,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-async function ids(filter: Parameters<RequestLogReader['list']>[0] | object = {}): Promise<string[]> {
+async function ids(filter: Partial<Parameters<RequestLogReader['list']>[0]> = {}): Promise<string[]> {
   return (await reader.list({ limit: 50, ...filter })).data.map(({ id }) => id);
 }
 
@@ -139,10 +140,10 @@ describe('the request log reader', () => {
     expect(await ids({ end_user: 'user-7' })).toEqual([rows.user]);
     expect(await ids({ session: 'session-12' })).toEqual([rows.session]);
     expect(await ids({ min_duration_ms: 5_001 })).toEqual([]);
-    expect(await ids({ status: ['429'] })).toEqual([rows.limited]);
-    expect(await ids({ status: ['9xx'] })).toEqual([rows.strange]);
-    expect(await ids({ status: ['503'] })).toEqual([rows.failed]);
-    expect((await ids({ status: ['5xx'] })).sort()).toEqual([rows.failed, rows.worst].sort());
+    expect(await ids({ status: statusesOf('429')! })).toEqual([rows.limited]);
+    expect(await ids({ status: statusesOf('9xx')! })).toEqual([rows.strange]);
+    expect(await ids({ status: statusesOf('503')! })).toEqual([rows.failed]);
+    expect((await ids({ status: statusesOf('5xx')! })).sort()).toEqual([rows.failed, rows.worst].sort());
     const bad = ['outcome', 'limited', 'failed', 'worst', 'strange'].map((name) => rows[name]).sort();
     expect((await ids({ failed: true })).sort()).toEqual(bad);
     expect(await ids({ failed: false })).toHaveLength(1 + Object.keys(odd).length - bad.length);

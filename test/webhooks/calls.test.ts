@@ -48,7 +48,7 @@ it('announces a threshold and the end of a budget that calls spend, and the key 
     'budget.threshold 20 0.0101',
     'budget.threshold 60 0.0303',
   ]);
-  expect(await own()).toMatchObject([{ state: 'warned', used: '0.0404' }]);
+  expect(await own()).toMatchObject([{ state: 'blocking', used: '0.0404' }]);
   await limited.send(key, body);
   expect(receiver.received).toHaveLength(3);
 });
