@@ -156,3 +156,10 @@ function truncate(cell: string, width: number): string {
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
+
+/** An exact amount with as many decimals as tell it from 0, at least two. */
+export function money(usd: string): string {
+  const [whole, decimals = ''] = usd.split('.');
+  const places = Number(whole) === 0 ? decimals.search(/[1-9]/) + 3 : 2;
+  return `${count(Number(whole))}.${decimals.slice(0, Math.max(2, places)).padEnd(2, '0')}`;
+}

@@ -52,6 +52,18 @@ export function startOfDay(instant: Date, zone: string, days = 0): Date {
   return instantAt(new Date(Date.UTC(year, month - 1, day + days)), zone);
 }
 
+/** The instant at which the day, the week from Monday or the month of an instant began in the zone; null for all time. */
+export function periodStart(
+  period: 'day' | 'week' | 'month' | 'total',
+  instant: Date,
+  zone: string,
+): Date | null {
+  if (period === 'total') return null;
+  const { year, month, day } = clockAt(instant, zone);
+  const weekday = (new Date(Date.UTC(year, month - 1, day)).getUTCDay() + 6) % 7;
+  return startOfDay(instant, zone, period === 'month' ? 1 - day : period === 'week' ? -weekday : 0);
+}
+
 /** How far clocks in the zone are ahead of UTC, in milliseconds. */
 export function offsetMs(instant: Date, zone: string): number {
   const { year, month, day, hour, minute, second, millisecond } = clockAt(instant, zone);

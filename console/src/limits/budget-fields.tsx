@@ -40,6 +40,11 @@ export function BudgetFields({
           errorOf={(member) => errorOf(`${prefix}.${index}${member === '' ? '' : `.${member}`}`)}
         />
       ))}
+      {budgets.length > 0 && (
+        <Text size="xs" c="dimmed">
+          A new budget counts from now: what was spent before in its period does not count.
+        </Text>
+      )}
       <OtherError find={() => errorOf(prefix)} />
       {budgets.length < MAX_BUDGETS && (
         <div>

@@ -13,7 +13,7 @@ import {
   type TimeOptions,
 } from '../list-options.js';
 import { action, type Session } from '../session.js';
-import { type Cell, type Column, count } from '../table.js';
+import { type Cell, type Column, count, money } from '../table.js';
 
 /** The largest page of the admin API. */
 const MAX_GROUPS = 500;
@@ -179,13 +179,6 @@ function number(head: string, sum: (sums: UsageSums) => Cell): UsageColumn {
 /** A sum of tokens; none if the tokens of calls are unknown and no others were counted, which is not the same as 0. */
 function ifCounted(sum: (sums: UsageSums) => number): (sums: UsageSums) => Cell {
   return (sums) => (sums.total_tokens === 0 && sums.calls_without_tokens > 0 ? null : sum(sums));
-}
-
-/** An exact amount with as many decimals as tell it from 0, at least two. */
-function money(usd: string): string {
-  const [whole, decimals = ''] = usd.split('.');
-  const places = Number(whole) === 0 ? decimals.search(/[1-9]/) + 3 : 2;
-  return `${count(Number(whole))}.${decimals.slice(0, Math.max(2, places)).padEnd(2, '0')}`;
 }
 
 /** A name of a key is unique only within its team. A key that was deleted has only its ID. */

@@ -70,7 +70,7 @@ function budgetsOf(texts: readonly string[], present: readonly Budget[]): object
     if (texts.length > 1) throw new CliError('--budget none must be given alone');
     return [];
   }
-  const budgets = new Map<string, object>(present.map((budget) => [kindOf(budget), budget]));
+  const budgets = new Map<string, object>(present.map((budget) => [budgetKind(budget), budget]));
   const given = new Set<string>();
   for (const text of texts) {
     const { amount, tokens, period, mode, alerts } = BUDGET.exec(text)?.groups ?? {};
@@ -94,7 +94,8 @@ function budgetsOf(texts: readonly string[], present: readonly Budget[]): object
   return [...budgets.values()];
 }
 
-function kindOf({ usd, period }: Budget): string {
+/** What tells the budgets of one owner apart. */
+export function budgetKind({ usd, period }: Budget): string {
   return `${usd === undefined ? 'tokens' : 'usd'}/${period}`;
 }
 
