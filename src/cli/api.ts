@@ -5,6 +5,7 @@ import {
   type UntypedInit,
 } from '../client/index.js';
 import type { Page } from '../database/page.js';
+import type { Readiness } from '../observability/readiness.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { isTimeZone } from '../platform/time-zone.js';
 import { CliError } from './cli-error.js';
@@ -69,6 +70,14 @@ export class Api {
   /** @returns the body of the response, undefined for none */
   delete<T>(path: string, query: Query = {}): Promise<T> {
     return this.json('DELETE', path, { params: { query } });
+  }
+
+  /** What `/health/ready` says, also while the admin API cannot read the database; null if it is not there. */
+  async readiness(): Promise<Readiness | null> {
+    const { url } = await this.connected();
+    const response = await fetch(`${url}/health/ready`, { redirect: 'manual' });
+    const isReadiness = [200, 503].includes(response.status) && isJson(response);
+    return isReadiness ? ((await response.json()) as Readiness) : null;
   }
 
   /** A response whose body the caller reads. */
@@ -143,6 +152,10 @@ export class Api {
       client: createClient(target),
     })));
   }
+}
+
+function isJson({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('application/json') ?? false;
 }
 
 const BASE = '/admin/v1/';

@@ -75,7 +75,9 @@ describe('limits on the command line', () => {
     const key = await json<OwnedKey>('keys create --team late --name ci');
     await spend(gateway.database, key, '20.17');
     const tokens = await remote('limits set late/ci --budget 9tokens/week');
-    expect(tokens.stdout).toMatch(/counts from now: 16 tokens used before, since \S+ 00:00:00 UTC, does not count/);
+    expect(tokens.stdout).toMatch(
+      /counts from now: 16 tokens used before, since \S+ 00:00:00 UTC, does not count/,
+    );
     const month = new Date().toISOString().slice(0, 8);
     for (const owner of ['late', 'late/ci']) {
       const { stdout } = await remote(`limits set ${owner} --budget 30/month --budget 9tokens/total`);

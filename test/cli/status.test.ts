@@ -1,6 +1,9 @@
 import { packageVersion } from '../../src/platform/package-root.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
+import { createDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { PostgresRelay } from '../support/postgres-relay.js';
 import { runHere } from './run-here.js';
 
 let gateway: TestGateway;
@@ -50,6 +53,27 @@ describe('postern status', () => {
       1,
       expect.objectContaining({ status: 'degraded', reasons: ['the journal is degraded'] }),
     ]);
+  });
+
+  it('says what still works while Postgres is unavailable', async () => {
+    const database = await createDatabase();
+    const relay = await PostgresRelay.to(database.url);
+    const alone = await startTestGateway({ DATABASE_URL: relay.url }, database);
+    const env = { POSTERN_URL: alone.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
+    try {
+      relay.set('*', 'cut');
+      await eventually(async () =>
+        (await (await fetch(`${alone.url}/health/ready`)).text()).includes('cached'),
+      );
+      const { code, stdout, stderr } = await runHere(['status'], env);
+      expect(stdout).toMatch(/^status +degraded\nreason +Postgres is unavailable; cached keys still work\n$/);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: The database is unavailable/)]);
+      relay.set('*', 'none');
+    } finally {
+      await alone.stop();
+      await relay.close();
+      await database.drop();
+    }
   });
 
   it('does not take the database for a gateway that runs', async () => {

@@ -1,7 +1,9 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
+import type { Readiness } from '../../observability/readiness.service.js';
 import type { SinkView } from '../../sinks/sinks.schema.js';
 import type { SystemView } from '../../system/system.schema.js';
+import { type Api, ApiError } from '../api.js';
 import type { Output, Style } from '../output.js';
 import { action, type Session } from '../session.js';
 import { type Cell, count } from '../table.js';
@@ -26,12 +28,25 @@ Examples:
 }
 
 async function status({ running: api, out }: Session): Promise<void> {
-  const [system, sinks] = await Promise.all([
-    api.get<SystemView>('system'),
-    api.get<Page<SinkView>>('sinks'),
-  ]);
+  const states = Promise.all([api.get<SystemView>('system'), api.get<Page<SinkView>>('sinks')]);
+  const [system, sinks] = await states.catch(async (error: unknown) => {
+    // The gateway itself knows more, for example that it serves calls all the same.
+    if (error instanceof ApiError && error.code === 'database_unavailable') await printReadiness(api, out);
+    throw error;
+  });
   out.result({ ...system, sinks: sinks.data }, () => linesOf(out, system, sinks.data));
   if (system.status !== 'ok') process.exitCode = 1;
+}
+
+async function printReadiness(api: Api, out: Output): Promise<void> {
+  const readiness = await api.readiness();
+  if (readiness !== null) out.result(readiness, () => out.fields(health(readiness)));
+}
+
+type Field = readonly [name: string, value: Cell, style?: Style];
+
+function health({ status, reasons }: Readiness): Field[] {
+  return [['status', status, STATUS_STYLES[status]], ...reasons.map((reason) => ['reason', reason] as const)];
 }
 
 const STATUS_STYLES: Record<SystemView['status'], Style> = {
@@ -42,9 +57,8 @@ const STATUS_STYLES: Record<SystemView['status'], Style> = {
 
 function linesOf(out: Output, system: SystemView, sinks: readonly SinkView[]): string {
   const { version, commit, journal, log_writer: writer, database, processes } = system;
-  const fields: (readonly [string, Cell, Style?])[] = [
-    ['status', system.status, STATUS_STYLES[system.status]],
-    ...system.reasons.map((reason) => ['reason', reason] as const),
+  const fields: Field[] = [
+    ...health(system),
     ['version', commit === null ? version : `${version} (${commit.slice(0, 12)})`],
     ['started', exactTime(system.started_at)],
     ['processes', count(processes.length)],
