@@ -35,8 +35,13 @@ export function buildConsoleInBackground() {
   const stop = () => {
     isStopped = true;
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-    if (isPosix) process.kill(-child.pid, 'SIGTERM');
-    else child.kill();
+    if (!isPosix) return void child.kill();
+    try {
+      process.kill(-child.pid, 'SIGTERM');
+    } catch (error) {
+      // It has just ended, and this process has not been told yet.
+      if (error.code !== 'ESRCH') throw error;
+    }
   };
   process.once('exit', stop);
   return { stop };
