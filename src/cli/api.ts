@@ -5,9 +5,9 @@ import {
   type UntypedInit,
 } from '../client/index.js';
 import type { Page } from '../database/page.js';
-import type { Readiness } from '../observability/readiness.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { isTimeZone } from '../platform/time-zone.js';
+import type { SystemView } from '../system/system.schema.js';
 import { CliError } from './cli-error.js';
 import { showTimesIn } from './times.js';
 
@@ -17,6 +17,9 @@ export { ApiError };
 interface SessionState {
   time_zone?: string;
 }
+
+/** `GET /health/ready` */
+export type Readiness = Pick<SystemView, 'status' | 'reasons'>;
 
 /** Where the admin API is. */
 export interface Target {
