@@ -140,7 +140,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
         <details>
           <summary className={classes.summary}>{line}</summary>
           {LINKED.includes(subject_type) && (
-            <Text size="xs" mt={4}>
+            <Text size="xs" mt={4} style={{ overflowWrap: 'anywhere' }}>
               <SubjectLink entry={entry}>
                 Open the {subject_type} {subject_name}
               </SubjectLink>
