@@ -264,7 +264,7 @@ export function finding(gateway: ConsoleGateway): void {
     await page.getByRole('link', { name: 'Open the key mobile/linked' }).click();
     await drawer.getByRole('link', { name: 'On the page Limits' }).click();
     await page.waitForURL((url) => url.pathname === '/console/limits' && url.searchParams.get('key') === id);
-    await page.getByRole('link', { name: 'mobile / linked' }).click();
+    await page.getByRole('link', { name: 'mobile / linked', exact: true }).click();
     await page.waitForURL((url) => url.pathname === '/console/keys' && url.searchParams.get('key') === id);
     await drawer.getByRole('link', { name: 'mobile', exact: true }).click();
     await page.waitForURL((url) => url.pathname === '/console/teams');

@@ -74,7 +74,7 @@ export function newInstallation(gateway: ConsoleGateway): void {
     const cellOf = (head: string) => cells[heads.findIndex((text) => text.startsWith(head))];
     expect(cellOf('Cost')).toBe('–');
     expect(Number(cellOf('No price'))).toBeGreaterThan(0);
-    await page.getByText('Show as table').first().click();
+    await page.getByRole('switch', { name: 'Show as table' }).first().click();
     const periods = page.getByRole('table', { name: /^Cost by provider/ });
     await periods.waitFor();
     const local = (await periods.getByRole('columnheader').allInnerTexts()).indexOf('local');

@@ -55,7 +55,7 @@ function LeftOut({ totals }: { totals: UsageSums | null | undefined }) {
   return (
     <Text size="sm" mb="xs">
       Costs leave out {calls === 1 ? '1 call' : `${count(calls)} calls`} without a price.{' '}
-      <PageLink to="/prices" search={sharedState(url)}>
+      <PageLink to="/prices" search={sharedState(url)} underline="always">
         Set prices
       </PageLink>
     </Text>
