@@ -231,6 +231,8 @@ describe('unknown keys', () => {
     const keys = [gateway.key, ...(await Promise.all(Array.from({ length: 11 }, () => gateway.createKey())))];
     const replica = await startTestGateway({ PROVIDER_URL: provider.url }, gateway.database);
     const lookup = replica.gateway.app.get(KeyLookupService);
+    // They are loaded by the start, and not by their first use, which would have to wait beside the flood.
+    await eventually(() => keys.every((key) => lookup.findCached(key) !== null));
     let isOver = false;
     const flood = async () => {
       while (!isOver) {
