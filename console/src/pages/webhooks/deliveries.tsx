@@ -10,7 +10,7 @@ import { LoadingRows } from '../../display/loading';
 import { StatusBadge } from '../../display/status-badge';
 import { RelativeTime } from '../../figures/figure';
 import { usePages } from '../../table/use-pages';
-import { type Delivery, DELIVERY_TONES, type Webhook } from './webhook';
+import { type Delivery, DELIVERY_TONES, type Webhook, WEBHOOK_LISTS } from './webhook';
 import classes from './deliveries.module.css';
 
 const STATES = QUERY_VALUES.listWebhookDeliveries.state;
@@ -22,7 +22,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
   const path = { id: webhook.id };
   const query = { limit: 20, ...(state !== null && { state }) };
   const deliveries = usePages<Delivery>(
-    ['webhooks', 'deliveries', webhook.id, state],
+    ['webhook-deliveries', webhook.id, state],
     (cursor, signal) =>
       api.get('/admin/v1/webhooks/{id}/deliveries', { path, query: { ...query, cursor } as never, signal }),
     { refetchInterval: REFRESH_MS },
@@ -31,7 +31,8 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
   const replay = useMutation({
     mutationFn: (event_id: string) =>
       api.post('/admin/v1/webhooks/{id}/replay', { path, body: { event_id } }),
-    onSettled: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
+    onSettled: () =>
+      Promise.all(WEBHOOK_LISTS.map((list) => client.invalidateQueries({ queryKey: [list] }))),
   });
   return (
     <section aria-labelledby="deliveries">

@@ -12,7 +12,7 @@ import { duration } from '../../figures/numbers';
 import { DialogButton } from '../../forms/dialog-button';
 import { RemoveAction } from '../../forms/remove-action';
 import { Deliveries } from './deliveries';
-import { EVENTS, type Webhook, WEBHOOK_LISTS } from './webhook';
+import { EVENTS, type Webhook } from './webhook';
 import { EditWebhook } from './webhook-form';
 
 /** One webhook: its events, and what was delivered. */
@@ -70,7 +70,8 @@ function Actions({ shown, onClose }: { shown: Webhook; onClose: () => void }) {
           what="webhook"
           name={new URL(shown.url.replace('…', '')).host}
           remove={() => api.delete('/admin/v1/webhooks/{id}', { path, shown })}
-          lists={WEBHOOK_LISTS}
+          // Not its deliveries, which are gone with it.
+          lists={['webhooks']}
           onRemoved={onClose}
         >
           Nothing is sent to it any more, and the events that were not delivered yet are lost.

@@ -25,5 +25,5 @@ export const DELIVERY_TONES: Record<Delivery['state'], Tone> = {
   failed: 'bad',
 };
 
-/** The queries that show webhooks. */
-export const WEBHOOK_LISTS = ['webhooks'];
+/** The queries that show webhooks and what was sent to them. */
+export const WEBHOOK_LISTS = ['webhooks', 'webhook-deliveries'];
