@@ -31,8 +31,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
   const replay = useMutation({
     mutationFn: (event_id: string) =>
       api.post('/admin/v1/webhooks/{id}/replay', { path, body: { event_id } }),
-    onSettled: () =>
-      Promise.all(WEBHOOK_LISTS.map((list) => client.invalidateQueries({ queryKey: [list] }))),
+    onSettled: () => Promise.all(WEBHOOK_LISTS.map((list) => client.invalidateQueries({ queryKey: [list] }))),
   });
   return (
     <section aria-labelledby="deliveries">
