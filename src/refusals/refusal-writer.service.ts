@@ -82,6 +82,9 @@ export class RefusalWriter implements OnModuleInit, OnApplicationShutdown {
       CLOSE_TIMEOUT_MS,
       this.flush().then(() => this.flush()),
     );
+    const lost = this.batches.reduce((sum, { counts }) => sum + callsOf(counts), 0);
+    if (lost > 0)
+      this.logger.warn(`The counts of ${lost} rejected requests are lost, because Postgres is unavailable.`);
   }
 
   private add(error: GatewayError, req: Request | null, id: string): void {
