@@ -7,8 +7,16 @@ import { startEmbeddedPostgres } from '../dist/src/embedded-postgres/embedded-po
 
 const ROWS_MS = 30_000;
 
-export async function startPostgres(workplace) {
-  const server = await startEmbeddedPostgres({ dataDir: await workplace.subfolder('postgres') });
+/** @param settings of the server, which may be such as need a restart */
+export async function startPostgres(workplace, settings = {}) {
+  const dataDir = await workplace.subfolder('postgres');
+  let server = await startEmbeddedPostgres({ dataDir });
+  for (const [name, value] of Object.entries(settings))
+    await ask(server.url, `ALTER SYSTEM SET ${name} = '${value}'`);
+  if (Object.keys(settings).length > 0) {
+    await server.stop();
+    server = await startEmbeddedPostgres({ dataDir });
+  }
   workplace.onClose(async () => {
     await server.stop();
     // As root it may live outside of the workplace.

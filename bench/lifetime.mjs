@@ -5,13 +5,13 @@ import { pinSelf, planCores } from './pinning.mjs';
 import { Workplace } from './workplace.mjs';
 
 /** Runs `task` with a folder, cores and a Postgres for the run, and removes everything afterwards. Sets the exit code. */
-export async function withWorkplace(longestMs, task) {
+export async function withWorkplace(longestMs, task, { postgresSettings = {}, isPinned = true } = {}) {
   let workplace = null;
   const run = async () => {
     const cores = planCores();
     workplace = await Workplace.make(cores);
-    pinSelf(cores.load);
-    return task({ workplace, postgres: await startPostgres(workplace) });
+    if (isPinned) pinSelf(cores.load);
+    return task({ workplace, postgres: await startPostgres(workplace, postgresSettings) });
   };
   await withLifetime(longestMs, run, async () => workplace?.close());
 }

@@ -1,6 +1,6 @@
-// `npm run bench`, `bench:compare`, `bench:summary`, `bench:start`, `bench:soak` and `bench:key-flood`: what has to be
-// there, then the benchmark in a process group of its own, so that one Ctrl-C reaches it once and it can clean up. First
-// argument: which.
+// `npm run bench`, `bench:compare`, `bench:summary`, `bench:start`, `bench:soak`, `bench:key-flood` and `bench:replicas`:
+// what has to be there, then the benchmark in a process group of its own, so that one Ctrl-C reaches it once and it can
+// clean up. First argument: which.
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
 import { compileTests } from './compile.mjs';

@@ -1,4 +1,4 @@
--- Revision 1
+-- Revision 2
 -- Creates and locks a meter. Null: its rule is being removed, or another transaction keeps it locked. An exchange waits
 -- 100 ms for the first such meter, longer than settlements and other exchanges take, and hardly for others, so that all
 -- that it can take is taken before the process gives up.
@@ -11,7 +11,7 @@ BEGIN
   SELECT * INTO v_meter FROM limit_meter
     WHERE rule_id = p_rule AND subject = p_subject AND window_start = p_at FOR UPDATE SKIP LOCKED;
   IF FOUND THEN RETURN v_meter; END IF;
-  IF p_skip AND current_setting('lock_timeout') <> '1ms' THEN
+  IF p_skip AND current_setting('lock_timeout') NOT IN ('1ms', '800ms') THEN
     PERFORM set_config('lock_timeout', '100ms', true);
   END IF;
   BEGIN

@@ -1,4 +1,4 @@
--- Revision 1
+-- Revision 2
 -- Removes what nobody needs: old slots, holds and meters without a rule, meters of past periods 7 days after their end,
 -- and those of end users with rates that have no slot left. What is locked is left for the next time.
 CREATE OR REPLACE FUNCTION limit_sweep() RETURNS void LANGUAGE plpgsql AS $$
@@ -9,6 +9,7 @@ BEGIN
     SELECT h.ctid FROM limit_hold h LEFT JOIN limit_rule r ON r.id = h.rule_id WHERE r.id IS NULL
     FOR UPDATE OF h SKIP LOCKED) unknown
   WHERE h.ctid = unknown.ctid;
+  DELETE FROM limit_spent s WHERE NOT EXISTS (SELECT FROM limit_rule r WHERE r.id = s.rule_id);
   DELETE FROM limit_meter m USING (
     SELECT m.ctid FROM limit_meter m LEFT JOIN limit_rule r ON r.id = m.rule_id
     WHERE r.id IS NULL OR (m.held = 0 AND CASE

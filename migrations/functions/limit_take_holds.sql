@@ -1,4 +1,4 @@
--- Revision 2
+-- Revision 3
 -- Takes and returns holds of budgets. Each entry states what the process must hold and would like:
 -- - "used": reserved, or used and not yet spent; "kept": what it retains, "used" included;
 -- - "recent": what it used in a second; "waiting": what calls wait for; "one": what the first of them waits for;
@@ -25,16 +25,22 @@ DECLARE
   v_recalled boolean;
   v_busy bigint;
   v_loose bigint;
+  v_spent bigint;
+  v_end bigint;
 BEGIN
   FOR e IN
-    SELECT * FROM jsonb_to_recordset(p_entries) AS x (n int, rule uuid, subject text, starts bigint, used bigint,
+    SELECT x.* FROM jsonb_to_recordset(p_entries) AS x (n int, rule uuid, subject text, starts bigint, used bigint,
       kept bigint, recent bigint, waiting bigint, one bigint, refused bigint, recall boolean, busy bigint, since bigint,
       gone bigint, skip boolean, needed bigint, ago bigint)
-    ORDER BY rule, subject, starts
+    LEFT JOIN limit_rule r ON r.id = x.rule
+    ORDER BY r.rank, rule, subject, starts
   LOOP
     v_at := to_timestamp(e.starts / 1000);
     SELECT * INTO v_rule FROM limit_rule WHERE id = e.rule;
     IF NOT FOUND THEN CONTINUE; END IF;
+    -- Near its end, a budget is handed out call by call: the last tenth, or hundredth of one that many replicas share,
+    -- since each call waits for an exchange then.
+    v_end := (v_rule.amount + 9) / CASE v_rule.rank WHEN 0 THEN 10 ELSE 100 END;
     -- An end user who has used nothing, and whose call needs more than there ever is: whoever makes names up gets no
     -- row.
     IF e.subject <> '' AND e.used = 0 AND e.kept = 0 AND e.recent = 0 AND (e.waiting = 0 OR e.one > v_rule.amount)
@@ -46,12 +52,18 @@ BEGIN
     END IF;
     v_meter := limit_lock_meter(e.rule, e.subject, v_at, e.skip);
     IF v_meter.rule_id IS NULL THEN CONTINUE; END IF;
+    -- After the wait for the lock: an amount leaves a hold only after its part was committed.
+    v_spent := v_meter.spent;
+    IF v_rule.rank > 0 THEN
+      SELECT v_spent + COALESCE(sum(spent), 0) INTO v_spent FROM limit_spent
+        WHERE rule_id = e.rule AND subject = e.subject AND window_start = v_at;
+    END IF;
     SELECT amount, busy INTO v_old, v_busy FROM limit_hold
       WHERE rule_id = e.rule AND subject = e.subject AND window_start = v_at AND process = p_process;
     v_old := COALESCE(v_old, 0);
     -- What is used is a fact; what is kept counts only as far as nobody has voided it.
     v_base := GREATEST(e.used, LEAST(e.kept, v_old));
-    v_free := v_rule.amount + v_meter.credited - v_meter.spent - (v_meter.held - v_old) - v_base;
+    v_free := v_rule.amount + v_meter.credited - v_spent - (v_meter.held - v_old) - v_base;
     v_gone := 0;
     IF v_free < e.waiting AND v_meter.held > v_old THEN
       WITH gone AS (
@@ -66,8 +78,7 @@ BEGIN
     END IF;
 
     v_wanted := GREATEST(LEAST(e.recent, v_free / (4 * p_processes)), e.waiting);
-    -- Near its end, a budget is handed out call by call.
-    IF e.waiting = 0 AND v_free < (v_rule.amount + 9) / 10 THEN v_wanted := 0; END IF;
+    IF e.waiting = 0 AND v_free < v_end THEN v_wanted := 0; END IF;
     v_granted := 0;
     IF v_free > 0 AND v_free >= e.one THEN
       v_granted := LEAST(v_wanted, GREATEST(v_free / 2, e.one), v_free);
@@ -107,8 +118,8 @@ BEGIN
     END IF;
     RETURN NEXT jsonb_build_object('n', e.n, 'total', (v_base + v_granted)::text, 'free', (v_free - v_granted)::text,
       -- What would be free if the other processes returned everything.
-      'most', (v_rule.amount + v_meter.credited - v_meter.spent - v_base - v_granted)::text,
-      'spent', v_meter.spent::text, 'limit', (v_rule.amount + v_meter.credited)::text,
-      'low', v_free - v_granted < (v_rule.amount + 9) / 10, 'recalled', v_recalled, 'loose', v_loose::text);
+      'most', (v_rule.amount + v_meter.credited - v_spent - v_base - v_granted)::text,
+      'spent', v_spent::text, 'limit', (v_rule.amount + v_meter.credited)::text,
+      'low', v_free - v_granted < v_end, 'recalled', v_recalled, 'loose', v_loose::text);
   END LOOP;
 END $$;

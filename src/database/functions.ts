@@ -15,6 +15,8 @@ export const FUNCTIONS = [
   'count_key_change',
   'limit_emit',
   'limit_exchange',
+  'limit_exchange_hot',
+  'limit_fold',
   'limit_forget',
   'limit_lock_meter',
   'limit_meter_alert',

@@ -70,6 +70,7 @@ export function moveToTimeZone(dataSource: DataSource, timeZone: string): Promis
     const zones = (await others()).map(({ time_zone }) => time_zone);
     // Another replica was faster.
     if (zones.length === 0) return [];
+    await manager.query('SELECT limit_fold()');
     await manager.query(CARRY_OVER, [timeZone]);
     await manager.query(SET, [timeZone]);
     return zones;

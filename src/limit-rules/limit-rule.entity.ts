@@ -81,6 +81,13 @@ export class LimitRule {
   @Column('text', { name: 'time_zone', default: 'UTC' })
   timeZone!: string;
 
+  /** Meters are locked in this order. */
+  @Column('smallint', {
+    default: 0,
+    comment: 'The order in which meters are locked: 0 of keys and teams, 1 of groups, 2 of the installation.',
+  })
+  rank!: number;
+
   @Column('int', { default: 1 })
   version!: number;
 }

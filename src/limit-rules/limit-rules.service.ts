@@ -36,7 +36,7 @@ const BY_NUMBER =
   'SELECT nr, id, scope, scope_id, resource, period FROM limit_rule WHERE nr = ANY ($1::bigint[])';
 
 /** What somebody has locked is left to `limit_sweep()`: a change waits for no exchange, and blocks none. */
-const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot'].map(
+const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot', 'limit_spent'].map(
   (table) => `
   DELETE FROM ${table} t USING (SELECT ctid FROM ${table} WHERE rule_id = ANY ($1) FOR UPDATE SKIP LOCKED) unlocked
   WHERE t.ctid = unlocked.ctid`,

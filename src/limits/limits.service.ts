@@ -64,14 +64,18 @@ const select = (meters = 'true') => `
       CROSS JOIN LATERAL (SELECT ${PERIOD_START} AS starts) w
       LEFT JOIN LATERAL (
         SELECT *, ${IS_BLOCKING} AS blocking FROM (
-        SELECT meter.subject, credited, refused, refused_at, refused_needed, admitted_at, spent,
-               CASE r.period WHEN 'at_once' THEN held WHEN 'minute' THEN COALESCE(slots.used, 0) ELSE spent END AS used,
+        SELECT meter.subject, credited, refused, refused_at, refused_needed, meter.admitted_at, sums.spent,
+               CASE r.period WHEN 'at_once' THEN held WHEN 'minute' THEN COALESCE(slots.used, 0) ELSE sums.spent END AS used,
                CASE WHEN r.period IN ('at_once', 'minute') THEN 0 ELSE held END AS holding
         FROM limit_meter meter
         LEFT JOIN (
           SELECT subject, sum(used) AS used FROM limit_slot
           WHERE rule_id = r.id AND slot > floor(extract(epoch FROM clock_timestamp()) / 2.5) - 26
           GROUP BY subject) slots ON slots.subject = meter.subject
+        CROSS JOIN LATERAL (
+          SELECT LEAST(meter.spent + COALESCE(sum(p.spent), 0), ${MAX_SPENT})::bigint AS spent FROM limit_spent p
+          WHERE r.rank > 0
+            AND (p.rule_id, p.subject, p.window_start) = (meter.rule_id, meter.subject, meter.window_start)) sums
         WHERE meter.rule_id = r.id AND window_start = w.starts AND ${meters}
         ) meters ORDER BY blocking DESC, used DESC, spent + holding DESC LIMIT 1) m ON true) figures) limits`;
 
@@ -164,6 +168,7 @@ export class LimitsService {
           'only a budget can be reset; this limit frees itself within a minute',
         );
       }
+      await manager.query('SELECT limit_fold($1)', [id]);
       await manager.query(LOCK_METERS, [id, subject ?? null]);
       await manager.query(RESET, [id, subject ?? null]);
       const after = await find(manager, id);

@@ -10,7 +10,7 @@ const OWNED: Record<string, readonly string[]> = {
   idempotency: ['idempotency_record'],
   keys: ['gateway_key', 'gateway_key_secret'],
   'limit-rules': ['limit_rule'],
-  limits: ['limit_hold', 'limit_meter', 'limit_process', 'limit_slot'],
+  limits: ['limit_hold', 'limit_hot_process', 'limit_meter', 'limit_process', 'limit_slot', 'limit_spent'],
   pricing: ['price', 'unpriced_model'],
   'provider-health': ['failing_provider'],
   providers: ['provider'],

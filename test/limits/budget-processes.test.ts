@@ -39,8 +39,8 @@ const settings = () => Array.from({ length: PROCESSES }, () => ({ databaseUrl: d
  *
  * @returns what was charged by the four, and by all five
  */
-async function spendAll(reserved: bigint, least: bigint, most: bigint) {
-  const rule = await addRule(database, 'usd', 'month', BUDGET);
+async function spendAll(reserved: bigint, least: bigint, most: bigint, columns: object) {
+  const rule = await addRule(database, 'usd', 'month', BUDGET, { ...columns });
   const costs = { reserved: String(reserved), least: String(least), most: String(most) };
   const byFour = await spendUntilRejected(rule, settings(), { ...work, ...costs });
   const byAll = await spendUntilRejected(rule, settings().slice(0, 1), { ...work, ...costs, inFlight: 1 });
@@ -69,58 +69,63 @@ async function spendUntilRejected(rule: string, processes: LedgerSettings[], cos
   return charged;
 }
 
-it('spends a budget with four processes of 50 calls in flight each, never more than there is, if no call costs more than it reserved', async () => {
-  const { byFour, byAll } = await spendAll(CENT, CENT / 4n, CENT);
-  // A process that did not return its part within a second leaves some of the budget.
-  expect(byFour).toBeGreaterThan(BUDGET - BUDGET / 50n);
-  expect(byAll).toBeLessThanOrEqual(BUDGET);
-  // What is left is less than what one call reserves.
-  expect(byAll).toBeGreaterThan(BUDGET - CENT);
-});
+describe.each([
+  ['a key', {}],
+  ['all replicas, settled in parts', { rank: 2 }],
+])('a budget of %s', (_, columns) => {
+  it('spends a budget with four processes of 50 calls in flight each, never more than there is, if no call costs more than it reserved', async () => {
+    const { byFour, byAll } = await spendAll(CENT, CENT / 4n, CENT, columns);
+    // A process that did not return its part within a second leaves some of the budget.
+    expect(byFour).toBeGreaterThan(BUDGET - BUDGET / 50n);
+    expect(byAll).toBeLessThanOrEqual(BUDGET);
+    // What is left is less than what one call reserves.
+    expect(byAll).toBeGreaterThan(BUDGET - CENT);
+  });
 
-it('exceeds a budget by at most 1 % if calls cost what they reserved only on average', async () => {
-  const { byFour, byAll } = await spendAll(CENT / 2n, 0n, CENT);
-  expect(byFour).toBeGreaterThan(BUDGET - BUDGET / 50n);
-  expect(byAll).toBeLessThanOrEqual(BUDGET + BUDGET / 100n);
-  expect(byAll).toBeGreaterThan(BUDGET - CENT);
-});
+  it('exceeds a budget by at most 1 % if calls cost what they reserved only on average', async () => {
+    const { byFour, byAll } = await spendAll(CENT / 2n, 0n, CENT, columns);
+    expect(byFour).toBeGreaterThan(BUDGET - BUDGET / 50n);
+    expect(byAll).toBeLessThanOrEqual(BUDGET + BUDGET / 100n);
+    expect(byAll).toBeGreaterThan(BUDGET - CENT);
+  });
 
-it('counts to the billionth of a dollar what the log has, also after two of four processes were killed', async () => {
-  const rule = await addRule(database, 'usd', 'month', 100n * BUDGET);
-  const team = await addRule(database, 'usd', 'total', 100n * BUDGET, { scope: 'team', scope_id: TEAM });
-  const folders = await Promise.all(
-    Array.from({ length: PROCESSES }, () => mkdtemp(join(tmpdir(), 'postern-ledger-'))),
-  );
-  const engines = folders.map((dataDir) => ({ databaseUrl: database.url, dataDir }));
-  const killing = { ...work, reserved: String(CENT), least: '1', most: String(CENT) };
-  const killed = await spend(engines.slice(0, 2), { ...killing, forMs: 600_000 });
-  await eventually(async () => (await holders(rule)) === killed.length);
-  const others = await spend(engines.slice(2), { ...killing, forMs: FULL ? 30_000 : 3_000 });
-  for (const one of killed) {
-    const { spent } = await meterOf(database, rule);
-    await eventually(async () => (await meterOf(database, rule)).spent > spent);
-    one.kill();
-  }
-  const reports = await Promise.all([...killed, ...others].map(({ done }) => done));
-  expect(reports.map((report) => report?.errors ?? null)).toEqual([null, null, [], []]);
-  // What the dead held is not free for others until their calls are charged.
-  expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
+  it('counts to the billionth of a dollar what the log has, also after two of four processes were killed', async () => {
+    const rule = await addRule(database, 'usd', 'month', 100n * BUDGET, { ...columns });
+    const team = await addRule(database, 'usd', 'total', 100n * BUDGET, { scope: 'team', scope_id: TEAM });
+    const folders = await Promise.all(
+      Array.from({ length: PROCESSES }, () => mkdtemp(join(tmpdir(), 'postern-ledger-'))),
+    );
+    const engines = folders.map((dataDir) => ({ databaseUrl: database.url, dataDir }));
+    const killing = { ...work, reserved: String(CENT), least: '1', most: String(CENT) };
+    const killed = await spend(engines.slice(0, 2), { ...killing, forMs: 600_000 });
+    await eventually(async () => (await holders(rule)) === killed.length);
+    const others = await spend(engines.slice(2), { ...killing, forMs: FULL ? 30_000 : 3_000 });
+    for (const one of killed) {
+      const { spent } = await meterOf(database, rule);
+      await eventually(async () => (await meterOf(database, rule)).spent > spent);
+      one.kill();
+    }
+    const reports = await Promise.all([...killed, ...others].map(({ done }) => done));
+    expect(reports.map((report) => report?.errors ?? null)).toEqual([null, null, [], []]);
+    // What the dead held is not free for others until their calls are charged.
+    expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
 
-  // A start on the folder of each dead process drains its journal.
-  for (const dataDir of folders.slice(0, 2)) {
-    const next = await LedgerProcess.start({ databaseUrl: database.url, dataDir });
-    // Its folder is gone, so what the dead process held is returned.
-    await eventually(async () => (await readdir(join(dataDir, 'journal'))).filter(isRun).length === 1);
-    await next.stop();
-  }
-  expect(await holdsOf(database, rule)).toBe(0n);
-  const [interrupted] = await database.query<{ count: string; charged: string }>(
-    `SELECT count(*), min(charge_usd)::text AS charged FROM request_log WHERE outcome = 'interrupted'`,
-  );
-  // The calls that ran when their process died are charged what they had reserved.
-  expect(interrupted!.charged).toBe('0.010000000');
-  const charged = await chargedUsd(database);
-  expect(charged).toBeGreaterThan(0n);
-  expect(await meterOf(database, rule)).toMatchObject({ spent: charged, held: 0n });
-  expect(await meterOf(database, team)).toMatchObject({ spent: charged, held: 0n });
+    // A start on the folder of each dead process drains its journal.
+    for (const dataDir of folders.slice(0, 2)) {
+      const next = await LedgerProcess.start({ databaseUrl: database.url, dataDir });
+      // Its folder is gone, so what the dead process held is returned.
+      await eventually(async () => (await readdir(join(dataDir, 'journal'))).filter(isRun).length === 1);
+      await next.stop();
+    }
+    expect(await holdsOf(database, rule)).toBe(0n);
+    const [interrupted] = await database.query<{ count: string; charged: string }>(
+      `SELECT count(*), min(charge_usd)::text AS charged FROM request_log WHERE outcome = 'interrupted'`,
+    );
+    // The calls that ran when their process died are charged what they had reserved.
+    expect(interrupted!.charged).toBe('0.010000000');
+    const charged = await chargedUsd(database);
+    expect(charged).toBeGreaterThan(0n);
+    expect(await meterOf(database, rule)).toMatchObject({ spent: charged, held: 0n });
+    expect(await meterOf(database, team)).toMatchObject({ spent: charged, held: 0n });
+  });
 });

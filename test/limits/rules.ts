@@ -39,9 +39,12 @@ export interface MeterRow {
   refused: bigint;
 }
 
+/** What is in parts is spent too. The rule has one meter. */
 export async function meterOf(database: TestDatabase, rule: string): Promise<MeterRow> {
   const [row] = await database.query<{ subject: string; spent: string; held: string; refused: string }>(
-    'SELECT subject, spent, held, refused FROM limit_meter WHERE rule_id = $1',
+    `SELECT subject, held, refused,
+            spent + COALESCE((SELECT sum(spent) FROM limit_spent s WHERE s.rule_id = m.rule_id), 0) AS spent
+     FROM limit_meter m WHERE rule_id = $1`,
     [rule],
   );
   return {

@@ -40,6 +40,11 @@ const RETURN_MS = 5_000;
 /** They are asked again after this, for the calls that have come since. */
 const RECALL_AGAIN_MS = 1_000;
 
+/** Of a limit that all replicas share, Postgres is told at least this late that charges were settled: they count as held. */
+const HOT_SETTLE_MS = 5_000;
+/** So long, what the last exchange and the last recall have said of it is taken for true. */
+const HOT_CURRENT_MS = 5_000;
+
 /** As in limit_take_holds: the slots of a process that was not seen for so long go to others. */
 const SLOTS_VOID_MS = 15_000;
 
@@ -126,11 +131,12 @@ export class HoldMeter extends Meter {
   }
 
   isDue(now: number): boolean {
-    return this.changed || this.refused > 0 || (this.held > this.used && this.isSurplus(now));
+    if (this.refused > 0 || (this.held > this.used && this.isSurplus(now))) return true;
+    return this.changed && (!this.rule.isHot || this.isScarce(now) || now - this.askedAt >= HOT_SETTLE_MS);
   }
 
   needsMore(now: number): boolean {
-    return !this.isScarce(now) && (this.held - this.used) * 2n < this.recent(now);
+    return !this.isScarce(now) && (this.held - this.used) * 2n < this.expected(now);
   }
 
   /**
@@ -154,7 +160,7 @@ export class HoldMeter extends Meter {
       starts: this.period.starts,
       used: bounded(this.used),
       kept: bounded(this.held),
-      recent: isSurplus || this.low ? '0' : bounded(this.recent(now) - idle),
+      recent: isSurplus || this.low ? '0' : bounded(this.expected(now) - idle),
       waiting: bounded(missing),
       one: missing === 0n ? '0' : bounded(max(this.smallest - idle, 1n)),
       ...refusals,
@@ -188,19 +194,24 @@ export class HoldMeter extends Meter {
 
   verdict(amount: bigint, arrivedAt: number, now: number): Verdict {
     const { askedAt } = this;
-    if (this.last === null || askedAt < arrivedAt) return 'wait';
+    const { isHot } = this.rule;
+    // Where exchanges are rare, the last one rejects calls that come after it too.
+    const isCurrent = askedAt >= arrivedAt || (isHot && now - askedAt < HOT_CURRENT_MS);
+    if (this.last === null || !isCurrent) return 'wait';
     const { most, free, unsettled, loose } = this.last;
     const missing = amount - this.available(now);
     // Not even if the others returned everything, and what has ended here had cost nothing.
     if (most + unsettled < missing) return 'reject';
-    // Each exchange grants half of what is free.
-    if (free >= missing) return 'wait';
+    // Each exchange grants half of what is free. Where they are rare, calls that came before this one may take it all.
+    const hasWaited = askedAt - arrivedAt >= RETURN_MS;
+    if (free >= missing) return isHot && hasWaited ? 'reject' : 'wait';
     // The difference is held by others. What they said before this call came may be used by calls that have ended since.
-    const since = this.isConcurrency ? 0 : arrivedAt;
+    const since = this.isConcurrency ? 0 : isHot ? now - HOT_CURRENT_MS : arrivedAt;
     const haveHeard = (recalledAt: number) => recalledAt >= since && askedAt - recalledAt >= RECALL_MS;
     if (most > free && !haveHeard(this.recalledAt) && !haveHeard(this.recalledBefore)) return 'wait';
-    if (free + unsettled + loose < missing) return 'reject';
-    return askedAt - arrivedAt < RETURN_MS ? 'wait' : 'unknown';
+    // With so many that share it, there are always calls that have ended and are not charged yet.
+    if (isHot || free + unsettled + loose < missing) return 'reject';
+    return hasWaited ? 'unknown' : 'wait';
   }
 
   private get isRecalled(): boolean {

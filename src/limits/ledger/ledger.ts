@@ -14,7 +14,7 @@ import { PostgresClock } from './postgres-clock.js';
 import { isPerEndUser, type LimitRule, type RuleCache, type RuleSet } from './rule-cache.js';
 import { forgetHolds, settlement } from './settlement.js';
 import { type Part, Ticket } from './ticket.js';
-import { offlineError, type Want, WaitingCalls } from './waiting-calls.js';
+import { offlineError, rejection, type Want, WaitingCalls } from './waiting-calls.js';
 
 export interface LedgerOptions extends ExchangeOptions {
   /** Without Postgres, calls are admitted for this long. */
@@ -67,21 +67,25 @@ export class Ledger implements ChargeKeeper {
   readonly forgetHolds = forgetHolds;
   readonly clock = new PostgresClock();
   readonly exchange: LedgerExchange;
+  /** Of limits that many replicas share. */
+  readonly hotExchange: LedgerExchange;
   private readonly periods = new Periods();
   private readonly waiting = new WaitingCalls();
   private readonly tickets = new Map<string, Ticket>();
-  private readonly meters = new Meters(this.periods, this.clock, (meter) => this.exchange.request(meter));
+  private readonly meters = new Meters(this.periods, this.clock, (meter) => this.request(meter));
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly rules: RuleCache,
     private readonly options: LedgerOptions,
   ) {
-    this.exchange = new LedgerExchange(options, this.clock, this.periods, {
-      ended: (succeeded) => this.decide(succeeded),
+    const listener = {
+      ended: (succeeded: boolean) => this.decide(succeeded),
       // It may have missed that others need what is not used.
       recovered: () => this.returnUnused(() => true),
-    });
+    };
+    this.exchange = new LedgerExchange(options, this.clock, this.periods, listener);
+    this.hotExchange = new LedgerExchange({ ...options, isHot: true }, this.clock, this.periods, listener);
     rules.listen(({ lowered }) => {
       if (lowered.length > 0) this.returnUnused((meter) => lowered.includes(meter.rule));
     });
@@ -152,13 +156,16 @@ export class Ledger implements ChargeKeeper {
         tokens: tokens === null ? null : BigInt(tokens),
       });
     }
+    // What these calls have not used may be enough for others, whose next exchange may be seconds away.
+    if (this.waiting.size > 0) this.waiting.decide(performance.now());
   }
 
   async stopped(): Promise<void> {
     if (this.timer !== null) clearInterval(this.timer);
     this.waiting.each((call) => () => call.reject(new LimitsUnavailableError()));
     for (const meter of this.meters.all()) meter.recall(performance.now());
-    await this.exchange.stop(this.meters.all());
+    const { own, hot } = this.meters.byExchange();
+    await Promise.all([this.exchange.stop(own), this.hotExchange.stop(hot)]);
   }
 
   /** Another process needs what this one holds of a meter and does not use. @param payload of the notification */
@@ -169,6 +176,10 @@ export class Ledger implements ChargeKeeper {
     } catch {
       // Any session of the database may notify, with any payload.
     }
+  }
+
+  private request(meter: Meter): void {
+    (meter.rule.isHot ? this.hotExchange : this.exchange).request(meter);
   }
 
   private returnUnused(isMeant: (meter: Meter) => boolean): void {
@@ -190,7 +201,7 @@ export class Ledger implements ChargeKeeper {
       const amount = amountOf(rule, reservation);
       if (amount === 0n || rule.mode === 'warn') continue;
       const search = () => this.meters.of(rule, isPerEndUser(rule) ? subject : '', startedAt);
-      wants.push({ meter: search(), amount, find: search });
+      wants.push({ meter: search(), rule, amount, find: search });
     }
     const admit = () => {
       const at = performance.now();
@@ -199,16 +210,19 @@ export class Ledger implements ChargeKeeper {
       );
       return this.take(set, id, subject, reservation, parts, at);
     };
-    if (this.isOffline(now)) {
+    if (this.isOffline(now, wants)) {
       const error = this.errorOffline(wants, now);
       if (error !== null) throw error;
       return admit();
     }
+    const areKnown = wants.every(({ meter }) => meter !== null);
+    const error = areKnown ? rejection(wants, now, now) : null;
+    if (error !== null) throw error;
     return new Promise((resolve, reject) => {
       const call = { wants, arrivedAt: now, admit: () => resolve(admit()), reject };
       this.waiting.add(call, waiter?.disconnected);
-      for (const { meter } of wants) if (meter !== null) this.exchange.request(meter);
-      this.exchange.wake();
+      for (const { meter } of wants) if (meter !== null) this.request(meter);
+      if (!areKnown) this.exchange.wake();
     });
   }
 
@@ -222,7 +236,7 @@ export class Ledger implements ChargeKeeper {
   ): Ticket {
     for (const part of parts) {
       part.slot = part.meter.take(part.amount, now);
-      if (part.meter.needsMore(now)) this.exchange.request(part.meter);
+      if (part.meter.needsMore(now)) this.request(part.meter);
     }
     const isCharged = set.needsUsd || set.chargesTokens;
     const charged: Reservation | null = isCharged
@@ -239,36 +253,46 @@ export class Ledger implements ChargeKeeper {
     const now = performance.now();
     this.meters.forget(now);
     // Not only after an exchange: an attempt to connect takes seconds.
-    if (this.isOffline(now)) this.decideOffline(now);
+    this.decideOffline(now);
     this.waiting.expire(now);
-    this.exchange.tick(now, this.meters.all(), !this.rules.isEmpty || this.meters.size > 0);
+    const { own, hot } = this.meters.byExchange();
+    this.exchange.tick(now, own, !this.rules.isEmpty || this.meters.size > 0);
+    this.hotExchange.tick(now, hot, false);
   }
 
   private decide(succeeded: boolean): void {
     const now = performance.now();
     if (succeeded) this.waiting.decide(now);
-    else if (this.isOffline(now)) this.decideOffline(now);
-    for (const meter of this.waiting.meters()) this.exchange.request(meter);
-    if (this.waiting.size > 0) this.exchange.wake();
+    else this.decideOffline(now);
+    for (const meter of this.waiting.meters()) this.request(meter);
+    if (this.waiting.needPeriods) this.exchange.wake();
   }
 
   private decideOffline(now: number): void {
     this.waiting.each((call) => {
+      if (!this.isOffline(now, call.wants)) return false;
       const error = this.errorOffline(call.wants, now);
       return error === null ? () => call.admit() : () => call.reject(error);
     });
   }
 
   private errorOffline(wants: Want[], now: number): Error | null {
-    const { failure, processes, confirmedAt } = this.exchange;
+    const { failure, processes, confirmedAt } = this.failingOf(wants);
     // A process that was never connected does not know how many others there are.
     if (this.isStale(now) || confirmedAt === -Infinity) return new LimitsUnavailableError(failure);
     return offlineError(wants, now, processes, this.options.withoutDatabase === 'allow', failure);
   }
 
   /** Postgres is unavailable, not only slow. */
-  private isOffline(now: number): boolean {
-    return now - this.exchange.failingSince > OFFLINE_AFTER_MS;
+  private isOffline(now: number, wants: readonly Want[]): boolean {
+    return now - this.failingOf(wants).failingSince > OFFLINE_AFTER_MS;
+  }
+
+  /** Of the exchanges that a call needs, the one that has failed for longer. */
+  private failingOf(wants: readonly Want[]): LedgerExchange {
+    const { exchange, hotExchange } = this;
+    const isHot = wants.some(({ rule }) => rule.isHot);
+    return isHot && hotExchange.failingSince < exchange.failingSince ? hotExchange : exchange;
   }
 
   /** Postgres has been unavailable for so long that what this process holds may be void soon. */

@@ -12,14 +12,16 @@ const DEGRADED_MS = 5_000;
 export class LimitMetrics {
   constructor(ledger: LedgerService, { instruments: on }: MetricsService, readiness: ReadinessService) {
     readiness.addCheck(() =>
-      ledger.exchange.failingMs > DEGRADED_MS ? ['limits and budgets are not exchanged with Postgres'] : [],
+      Math.max(ledger.exchange.failingMs, ledger.hotExchange.failingMs) > DEGRADED_MS
+        ? ['limits and budgets are not exchanged with Postgres']
+        : [],
     );
     on.counter(
       'postern_limit_exchanges_total',
       'Exchanges of limits and budgets with Postgres.',
       () => [
-        [{ result: 'ok' }, ledger.exchange.counts.ok],
-        [{ result: 'failed' }, ledger.exchange.counts.failed],
+        [{ result: 'ok' }, ledger.exchange.counts.ok + ledger.hotExchange.counts.ok],
+        [{ result: 'failed' }, ledger.exchange.counts.failed + ledger.hotExchange.counts.failed],
       ],
       'result',
     );

@@ -31,6 +31,8 @@ export function bounded(amount: bigint): string {
 }
 
 const UNUSED_MS = 5_000;
+/** Of a limit that all replicas share, what is used in so many seconds is held in advance. */
+const HOT_SECONDS = 10n;
 /** A call elsewhere waits this long for what is returned here, and for the exchanges in between. */
 const RECALL_MS = 2_000;
 
@@ -146,6 +148,13 @@ export abstract class Meter {
       !this.changed &&
       now - this.lastUsedAt > UNUSED_MS
     );
+  }
+
+  /** What should be held: the use of a second, or of some where exchanges are rare. */
+  protected expected(now: number): bigint {
+    return this.rule.isHot && this.rule.period !== 'at_once'
+      ? this.recent(now) * HOT_SECONDS
+      : this.recent(now);
   }
 
   private roll(now: number): void {

@@ -26,6 +26,13 @@ export class Meters {
     return this.byKey.values();
   }
 
+  /** Those of keys and teams, and those that all replicas share. */
+  byExchange(): { own: Meter[]; hot: Meter[] } {
+    const [own, hot]: [Meter[], Meter[]] = [[], []];
+    for (const meter of this.byKey.values()) (meter.rule.isHot ? hot : own).push(meter);
+    return { own, hot };
+  }
+
   find(rule: string, subject: string, starts: number): Meter | undefined {
     return this.byKey.get(keyOf(rule, subject, starts));
   }

@@ -23,6 +23,8 @@ export interface LimitRule {
   readonly resource: LimitResource;
   readonly period: LimitPeriod;
   readonly timeZone: string;
+  /** All replicas share it: exchanged less often, on a connection of its own, and settled in parts. */
+  readonly isHot: boolean;
   /** Requests, tokens, calls, or billionths of a US dollar. */
   amount: bigint;
   mode: BudgetMode;
@@ -74,11 +76,12 @@ interface RuleRow {
   unpriced: UnpricedMode;
   reservation: ReservationMode;
   time_zone: string;
+  rank: number;
 }
 
 /** All rules and their version in one snapshot; without a rule, one row with an id that is null. */
 const READ = `
-  SELECT c.value AS version, r.id, r.nr, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone
+  SELECT c.value AS version, r.id, r.nr, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone, rank
   FROM (${countOfChanges('limits')}) c LEFT JOIN limit_rule r ON true`;
 const MAX_SETS = 100_000;
 
@@ -125,6 +128,12 @@ export class RuleCache {
 
   get isEmpty(): boolean {
     return this.rules.size === 0;
+  }
+
+  /** Whether all replicas share a rule. */
+  get hasHot(): boolean {
+    for (const { isHot } of this.rules.values()) if (isHot) return true;
+    return false;
   }
 
   /** The rules of a key and its team; null if there are none. */
@@ -198,6 +207,7 @@ function ruleOf(id: string, row: RuleRow): LimitRule {
     resource: row.resource,
     period: row.period,
     timeZone: row.time_zone,
+    isHot: row.rank > 0,
     amount: BigInt(row.amount),
     mode: row.mode,
     unpriced: row.unpriced,

@@ -11,12 +11,12 @@ export const MAX_SPENT = '4000000000000000000';
  * zone. A meter that another statement has locked is waited for; all statements lock meters in the order of their
  * primary key.
  */
-export function settlement(charged: string): string {
+export function settlement(charged: string, written = ''): string {
   return `
-    INSERT INTO limit_meter AS m (rule_id, subject, window_start, spent, admitted_at)
-    SELECT rule_id, subject, window_start, LEAST(sum(amount), ${MAX_SPENT})::bigint, max(last)
+    WITH ${written === '' ? '' : `${written},`} added AS (
+    SELECT rank, rule_id, subject, window_start, LEAST(sum(amount), ${MAX_SPENT})::bigint AS spent, max(last) AS last
     FROM (
-      SELECT r.id AS rule_id, CASE WHEN r.scope = o.scope THEN '' ELSE c.limit_subject END AS subject,
+      SELECT r.rank, r.id AS rule_id, CASE WHEN r.scope = o.scope THEN '' ELSE c.limit_subject END AS subject,
              ${startOfPeriod('c.quarter')} AS window_start,
              CASE r.resource WHEN 'usd' THEN c.usd * 1000000000 ELSE c.tokens END AS amount, c.last
       FROM (
@@ -31,11 +31,22 @@ export function settlement(charged: string): string {
       WHERE r.period IN ('day', 'week', 'month', 'total')
     ) charge
     WHERE amount > 0 AND subject IS NOT NULL
-    GROUP BY rule_id, subject, window_start
-    ORDER BY rule_id, subject, window_start
-    ON CONFLICT (rule_id, subject, window_start)
-    DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint,
-      admitted_at = GREATEST(m.admitted_at, EXCLUDED.admitted_at)`;
+    GROUP BY rank, rule_id, subject, window_start
+    ), settled AS (
+      INSERT INTO limit_meter AS m (rule_id, subject, window_start, spent, admitted_at)
+      SELECT rule_id, subject, window_start, spent, last FROM added WHERE rank = 0
+      ORDER BY rule_id, subject, window_start
+      ON CONFLICT (rule_id, subject, window_start)
+      DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint,
+        admitted_at = GREATEST(m.admitted_at, EXCLUDED.admitted_at)
+      RETURNING 1)
+    INSERT INTO limit_spent AS p (rule_id, subject, window_start, part, spent, admitted_at)
+    SELECT rule_id, subject, window_start, pg_backend_pid() % 64, spent, last FROM added
+    WHERE rank > 0 AND (SELECT count(*) FROM settled) >= 0
+    ORDER BY rank, rule_id, subject, window_start
+    ON CONFLICT (rule_id, subject, window_start, part)
+    DO UPDATE SET spent = LEAST(p.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint,
+      admitted_at = GREATEST(p.admitted_at, EXCLUDED.admitted_at)`;
 }
 
 /** Returns what a process run held of limits: it has ended, and its rows are in Postgres. @param run its UUID */

@@ -1,5 +1,6 @@
 import { LimitExceededError, LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
+import type { LimitRule } from './rule-cache.js';
 
 const NOT_RETURNED =
   'The limits of this gateway key cannot be checked: the rest of the budget is held by a gateway process that does not respond, or by calls that have ended and are not charged yet. Try again.';
@@ -15,6 +16,7 @@ const TOO_LONG =
 /** What a call is to take from one meter. The meter is null while its period is unknown. */
 export interface Want {
   meter: Meter | null;
+  readonly rule: LimitRule;
   readonly amount: bigint;
   readonly find: () => Meter | null;
 }
@@ -32,6 +34,12 @@ export class WaitingCalls {
 
   get size(): number {
     return this.calls.size;
+  }
+
+  /** Whether a call waits for the period of a meter to be known. */
+  get needPeriods(): boolean {
+    for (const { wants } of this.calls) for (const { meter } of wants) if (meter === null) return true;
+    return false;
   }
 
   /** @param disconnected aborted when nobody waits for the call any more: then it is rejected */
@@ -124,7 +132,8 @@ function find(wants: readonly Want[]): boolean {
   return all;
 }
 
-function rejection(wants: readonly Want[], arrivedAt: number, now: number): Error | null {
+/** Why a call cannot be admitted; null: it can, or has to wait. All its meters are known. */
+export function rejection(wants: readonly Want[], arrivedAt: number, now: number): Error | null {
   let error: Error | null = null;
   for (const { meter, amount } of wants) {
     if (meter!.available(now) >= amount) continue;

@@ -11,7 +11,7 @@ export interface ChargeKeeper {
    *
    * @param charged a query of them, with one row for each new row of the log
    */
-  settlement(charged: string): string;
+  settlement(charged: string, written?: string): string;
   /** Returns what a process run held of limits: it has ended, and its rows are in Postgres. @param run its UUID */
   forgetHolds(client: ClientBase, run: string): Promise<void>;
   /** These rows, with their charges, are in Postgres; or Postgres rejected them, and they never will be. */

@@ -56,11 +56,11 @@ const PLAIN: Statement = { name: 'insert_request_log', columns: UNCHARGED, text:
 
 const CHARGED = ['id, key_id, team_id, started_at', ...Object.keys(CHARGE_COLUMNS)].join(', ');
 /** The same for a batch in which a row has a charge. A row that was there before has been updated, or is not returned. */
-const WRITTEN = `WITH written AS (${insertInto(LISTED)} RETURNING ${CHARGED}, ${UPDATED_AT} AS updated_at)`;
+const WRITTEN = `written AS (${insertInto(LISTED)} RETURNING ${CHARGED}, ${UPDATED_AT} AS updated_at)`;
 const CHARGED_ONLY: Statement = {
   name: 'insert_charged_request_log',
   columns: LISTED,
-  text: `${WRITTEN}
+  text: `WITH ${WRITTEN}
     SELECT id, started_at FROM written WHERE updated_at IS NULL`,
 };
 
@@ -77,8 +77,7 @@ export function settlingWith({ settlement }: Pick<ChargeKeeper, 'settlement'>): 
     insert: {
       name: 'insert_and_settle_request_log',
       columns: LISTED,
-      text: `${WRITTEN}
-    ${settlement('SELECT * FROM written WHERE updated_at IS NULL')}`,
+      text: settlement('SELECT * FROM written WHERE updated_at IS NULL', WRITTEN),
     },
     settleOne: settlement('SELECT * FROM request_log WHERE started_at = $1 AND id = $2'),
   };
