@@ -5,6 +5,14 @@ import { globalOptionsOf } from './global-options.js';
 import { Output } from './output.js';
 import { confirm } from './prompt.js';
 
+interface SessionOptions {
+  json?: boolean;
+  /** `json` is the same as --json. */
+  format?: string;
+  wide?: boolean;
+  tz?: string;
+}
+
 /** What the action of a command works with. */
 export class Session {
   readonly api: Api;
@@ -15,13 +23,19 @@ export class Session {
 
   constructor(private readonly command: Command) {
     const { url, colour, quiet, timeZone } = globalOptionsOf(command);
-    const { json, wide, tz } = command.opts<{ json?: boolean; wide?: boolean; tz?: string }>();
+    const { json, format, wide, tz } = command.opts<SessionOptions>();
     this.url = url;
     this.api = new Api(() => connect(url), tz ?? timeZone);
     this.running = new Api(() => connectRunning(url), tz ?? timeZone);
     const isTerminal = process.stdout.isTTY && process.stdout.hasColors();
     const { rawArgs: args } = rootOf(command) as unknown as { rawArgs: readonly string[] };
-    this.out = new Output({ json, wide, quiet, colour: colour && isTerminal, args });
+    this.out = new Output({
+      json: json === true || format === 'json',
+      wide,
+      quiet,
+      colour: colour && isTerminal,
+      args,
+    });
   }
 
   /** Asks before something that cannot be undone, unless --yes is given. @throws CliError if the response is not yes */

@@ -1,4 +1,4 @@
-import { clockAt, instantAt, offsetMs, startOfDay } from './zoned-time.js';
+import { clockAt, instantAt, offsetMs, startOfDay } from '../platform/zoned-time.js';
 import { CliError } from './cli-error.js';
 
 /** Milliseconds of the units that have a fixed length. */

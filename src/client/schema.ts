@@ -453,6 +453,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/usage/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the sums of all groups as a table for spreadsheets
+         * @description Comma-separated values (RFC 4180), at most 50,000 groups: the time zone and range, the month if the range is in one, the groups with their IDs, exact costs, the calls that they leave out, and tokens by what they cost.
+         */
+        get: operations["exportUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/usage/statement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what a team has used in a month
+         * @description As it is counted now: late rows and `reprice` change it. By key, provider and model, the dearest first.
+         */
+        get: operations["getStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/search": {
         parameters: {
             query?: never;
@@ -4045,6 +4085,66 @@ export interface components {
              * @example 4200
              */
             p95_ms: number | null;
+        };
+        UsageStatement: {
+            /**
+             * @description The month.
+             * @example 2026-10
+             */
+            month: string;
+            /**
+             * @description Where it begins and ends.
+             * @example Europe/Berlin
+             */
+            time_zone: string;
+            /**
+             * Format: date-time
+             * @description Its first instant.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description The first instant after it.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            to: string;
+            /**
+             * @description Whether the month has ended. Late rows and new prices may still change it.
+             * @example true
+             */
+            is_over: boolean;
+            /**
+             * Format: date-time
+             * @description Calls recorded until then are counted.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            as_of: string;
+            /**
+             * @description Name of the team.
+             * @example search
+             */
+            team: string;
+            /**
+             * Format: uuid
+             * @description ID of the team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description Present cost center of the team.
+             * @example CC-4711
+             */
+            cost_center: string | null;
+            /**
+             * @description Present contact of the team.
+             * @example #search
+             */
+            contact: string | null;
+            /** @description One for each key, provider and model; the dearest first. */
+            lines: components["schemas"]["Usage"][];
+            /** @description Sums over all lines. */
+            totals: components["schemas"]["UsageSums"];
         };
         SearchResult: {
             /** @description What was found, at most a few of each kind, the best first. */
@@ -7923,6 +8023,96 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsagePage"];
+                };
+            };
+        };
+    };
+    exportUsage: {
+        parameters: {
+            query?: {
+                /** @description What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
+                group_by?: string;
+                /** @description Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`. */
+                interval?: "month" | "week" | "day" | "hour" | "half_hour" | "minute";
+                /** @description Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`. For example `Europe/Berlin`. */
+                tz?: string;
+                /** @description Figure to sort by, largest first. Absent: by the groups, newest period first. An archive cannot sort by `p95`. */
+                sort?: "calls" | "errors" | "tokens" | "cost" | "cached_tokens" | "cache_write_tokens" | "completion_tokens" | "p95";
+                /** @description Only calls of this team, by name or ID. For example `search`. */
+                team?: string;
+                /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
+                key?: string;
+                /** @description Only calls to this provider. For example `openai`. */
+                provider?: string;
+                /** @description Only calls for this model. For example `gpt-4o-mini`. */
+                model?: string;
+                /** @description Only calls with one of these HTTP statuses, such as `429`, or classes, such as `5xx`, separated by commas. For example `429,5xx`. */
+                status?: string;
+                /** @description Only calls with this outcome. */
+                outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
+                /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
+                failed?: "true" | "false";
+                /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
+                provider_error?: string;
+                /** @description Only calls that took this long or longer. For example `5000`. */
+                min_duration_ms?: number;
+                /** @description Only calls of this end user, as the request log stores it. For example `user-7`. */
+                end_user?: string;
+                /** @description Only calls of this session. For example `session-12`. */
+                session?: string;
+                /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
+                tag?: string;
+                /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
+                provider_request_id?: string;
+                /** @description Only calls that started at this time or later. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Only calls that started before this time. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+                /** @description Only rows written to the database after this time; for incremental export. For example `2026-01-31T12:00:00.000Z`. */
+                recorded_after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The table. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+        };
+    };
+    getStatement: {
+        parameters: {
+            query: {
+                /** @description Name or ID of the team. */
+                team: string;
+                /** @description Month in the time zone. */
+                month: string;
+                /** @description Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`. For example `Europe/Berlin`. */
+                tz?: string;
+                /** @description `csv`: its lines as a table. For example `csv`. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statement, or with `format=csv` its lines as a table. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageStatement"];
                 };
             };
         };

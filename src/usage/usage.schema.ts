@@ -155,30 +155,75 @@ const groups = z
   .refine((words): words is UsageGroup[] => words.every(isUsageGroup), GROUPS)
   .refine((words) => new Set(words).size === words.length, GROUPS);
 
-/** `GET /admin/v1/usage` and `postern usage` */
-export const usageFilterSchema = withTimeRange(
-  z.strictObject({
-    group_by: groups.prefault('team,day').meta({
-      description:
-        'What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period ' +
-        '(see `interval`).',
-      example: 'model,day',
-    }),
-    interval: z.enum(INTERVALS).optional().meta({
-      description:
-        'Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`.',
-    }),
-    tz: z.string(TIME_ZONE_REMEDY).refine(isTimeZone, TIME_ZONE_REMEDY).optional().meta({
-      description:
-        'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
-      example: 'Europe/Berlin',
-    }),
-    sort: oneOf(USAGE_SORTS).optional().meta({
-      description:
-        'Figure to sort by, largest first. Absent: by the groups, newest period first. An archive cannot sort by `p95`.',
-    }),
-    ...callFilter,
-    ...paging,
+const question = {
+  group_by: groups.prefault('team,day').meta({
+    description:
+      'What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period ' +
+      '(see `interval`).',
+    example: 'model,day',
   }),
-);
+  interval: z.enum(INTERVALS).optional().meta({
+    description:
+      'Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`.',
+  }),
+  tz: z.string(TIME_ZONE_REMEDY).refine(isTimeZone, TIME_ZONE_REMEDY).optional().meta({
+    description: 'Time zone in which days, weeks (from Monday) and months begin. Default: `REPORT_TIMEZONE`.',
+    example: 'Europe/Berlin',
+  }),
+  sort: oneOf(USAGE_SORTS).optional().meta({
+    description:
+      'Figure to sort by, largest first. Absent: by the groups, newest period first. An archive cannot sort by `p95`.',
+  }),
+  ...callFilter,
+};
+
+/** `GET /admin/v1/usage` and `postern usage` */
+export const usageFilterSchema = withTimeRange(z.strictObject({ ...question, ...paging }));
 export type UsageFilter = z.output<typeof usageFilterSchema>;
+
+/** `GET /admin/v1/usage/export` and `postern usage --format csv` */
+export const usageExportSchema = withTimeRange(z.strictObject(question));
+export type UsageExportFilter = z.output<typeof usageExportSchema>;
+
+const MONTH = 'must be a month such as 2026-10';
+
+/** `GET /admin/v1/usage/statement` and `postern usage statement` */
+export const statementFilterSchema = z.strictObject({
+  team: callFilter.team.unwrap().meta({ description: 'Name or ID of the team.', example: 'search' }),
+  month: z
+    .string(MONTH)
+    .regex(/^[1-9]\d{3}-(0[1-9]|1[0-2])$/, MONTH)
+    .meta({ description: 'Month in the time zone.', example: '2026-10' }),
+  tz: question.tz,
+  format: z
+    .enum(['json', 'csv'], 'must be json or csv')
+    .default('json')
+    .meta({ description: '`csv`: its lines as a table.', example: 'csv' }),
+});
+export type StatementFilter = z.output<typeof statementFilterSchema>;
+
+const line = z.string().nullable();
+
+/** What a team has used in a month, as it is counted now. */
+export const statementSchema = z
+  .strictObject({
+    month: z.string().meta({ description: 'The month.', example: '2026-10' }),
+    time_zone: z.string().meta({ description: 'Where it begins and ends.', example: 'Europe/Berlin' }),
+    from: timestamp('Its first instant.'),
+    to: timestamp('The first instant after it.'),
+    is_over: z.boolean().meta({
+      description: 'Whether the month has ended. Late rows and new prices may still change it.',
+      example: true,
+    }),
+    as_of: timestamp('Calls recorded until then are counted.'),
+    team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
+    team_id: shownId('the team'),
+    cost_center: line.meta({ description: 'Present cost center of the team.', example: 'CC-4711' }),
+    contact: line.meta({ description: 'Present contact of the team.', example: '#search' }),
+    lines: z
+      .array(usageSchema)
+      .meta({ description: 'One for each key, provider and model; the dearest first.' }),
+    totals: sumsSchema.meta({ description: 'Sums over all lines.' }),
+  })
+  .meta({ id: 'UsageStatement' });
+export type Statement = z.output<typeof statementSchema>;

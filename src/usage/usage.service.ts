@@ -9,9 +9,36 @@ import { KeyNames } from '../keys/key-names.service.js';
 import { isUnknownTimeZone } from '../platform/time-zone.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { ReaderPool } from '../requests/reader-pool.js';
+import { instantAt } from '../platform/zoned-time.js';
+import { TeamsService } from '../teams/teams.service.js';
+import { fileName, usageCsv } from './usage-csv.js';
+import { inOrder, type UsageRequest } from './usage-query.js';
 import { UsageTotals } from './usage-totals.js';
 import { isInterval, MINUTES_MS, type UsageGroup } from './usage-groups.js';
-import type { CountedUsage, UsageFilter } from './usage.schema.js';
+import type {
+  CountedUsage,
+  Statement,
+  StatementFilter,
+  UsageExportFilter,
+  UsageFilter,
+} from './usage.schema.js';
+
+/** Groups in a table or a statement, which are read at once. */
+const MAX_TABLE = 50_000;
+const TOO_MANY = () =>
+  ServiceError.of(
+    'invalid',
+    'group_by',
+    'gives more than 50,000 groups: add a filter, or choose a shorter time',
+  );
+
+const STATEMENT_GROUPS = ['team', 'key', 'provider', 'model'] as const;
+
+/** A file of comma-separated values. */
+export interface Table {
+  readonly name: string;
+  readonly chunks: Iterable<string>;
+}
 
 /** Usage sums of the request log, with the names of teams and keys. */
 @Injectable()
@@ -22,6 +49,7 @@ export class UsageService {
     private readonly totals: UsageTotals,
     private readonly names: KeyNames,
     private readonly filters: CallFilters,
+    private readonly teams: TeamsService,
     @InjectSettings() private readonly env: Settings,
     private readonly pool: ReaderPool,
     database: DatabaseService,
@@ -36,8 +64,74 @@ export class UsageService {
   ): Promise<CountedUsage> {
     const groups = withInterval(group_by, interval);
     if (groups.includes('minute')) mustBeShort(filter);
-    const resolved = await this.filters.resolve(filter, scope);
-    const page = await this.totals.list(groups, resolved, tz);
+    return this.named(groups, await this.filters.resolve(filter, scope), tz);
+  }
+
+  /**
+   * All groups, as one table.
+   *
+   * @throws ServiceError as list(), and invalid if there are too many groups
+   */
+  async table({ group_by, interval, tz, ...filter }: UsageExportFilter, scope: Scope): Promise<Table> {
+    const to = new Date(Math.min(filter.to?.getTime() ?? Infinity, Date.now()));
+    const range = { from: filter.from, to: filter.to ?? to, zone: tz ?? this.env.reportTimezone };
+    const limit = MAX_TABLE;
+    const { data, next_cursor } = await this.list({ group_by, interval, tz, ...filter, limit }, scope);
+    if (next_cursor !== null) throw TOO_MANY();
+    const groups = withInterval(group_by, interval);
+    return {
+      name: fileName(
+        range,
+        groups.map((group) => group.replace(':', '-')),
+      ),
+      chunks: usageCsv(data, inOrder(groups), range),
+    };
+  }
+
+  /**
+   * What a team has used in a month.
+   *
+   * @throws ServiceError not_found for an unknown team; as list()
+   */
+  async statement(
+    { team, month, tz = this.env.reportTimezone }: StatementFilter,
+    scope: Scope,
+  ): Promise<Statement> {
+    const { id, name, cost_center, contact } = await this.teams.resolve(team, scope);
+    const [year, number] = month.split('-').map(Number) as [number, number];
+    const [from, to] = [number - 1, number].map((at) => instantAt(new Date(Date.UTC(year, at)), tz)) as [
+      Date,
+      Date,
+    ];
+    const filter = { team: id, from, to, sort: 'cost' as const, limit: MAX_TABLE };
+    const { data, totals, as_of, next_cursor } = await this.named(STATEMENT_GROUPS, filter, tz);
+    if (next_cursor !== null) throw TOO_MANY();
+    return {
+      ...{ month, time_zone: tz, from: from.toISOString(), to: to.toISOString() },
+      ...{ is_over: to.getTime() <= Date.now(), as_of, team: name, team_id: id, cost_center, contact },
+      ...{ lines: data, totals: totals! },
+    };
+  }
+
+  /** The lines of a statement, as one table. */
+  tableOf({ lines, time_zone: zone, from, to, team, cost_center, contact }: Statement): Table {
+    const range = { from: new Date(from), to: new Date(to), zone };
+    const before = [
+      ['cost_center', cost_center],
+      ['contact', contact],
+    ] as const;
+    return {
+      name: fileName(range, ['statement', team]),
+      chunks: usageCsv(lines, STATEMENT_GROUPS, range, before),
+    };
+  }
+
+  private async named(
+    groups: readonly UsageGroup[],
+    request: UsageRequest,
+    tz: string,
+  ): Promise<CountedUsage> {
+    const page = await this.totals.list(groups, request, tz);
     const teams = await this.names.ofTeams(page.data.flatMap(({ team_id }) => team_id ?? []));
     const keys = await this.names.ofKeys(page.data.flatMap(({ key_id }) => key_id ?? []));
     return {

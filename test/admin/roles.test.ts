@@ -86,6 +86,8 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/requests/export': ['viewer', 'team'],
   'GET /admin/v1/requests/:id': ['viewer', 'team'],
   'GET /admin/v1/usage': ['viewer', 'team'],
+  'GET /admin/v1/usage/export': ['viewer', 'team'],
+  'GET /admin/v1/usage/statement': ['viewer', 'team'],
   'GET /admin/v1/search': ['viewer', 'team'],
   'GET /admin/v1/limits': ['viewer', 'team'],
   'GET /admin/v1/attention': ['viewer', 'team'],

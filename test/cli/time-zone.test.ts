@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { instantAt, startOfDay } from '../../src/cli/zoned-time.js';
+import { instantAt, startOfDay } from '../../src/platform/zoned-time.js';
 import { insertRow } from '../request-log/rows.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { runHere } from './run-here.js';

@@ -70,11 +70,12 @@ describe('the command line', () => {
     for (let i = 0; i <= words.length; i++)
       command = known.find(({ path }) => path.join(' ') === words.slice(0, i).join(' ')) ?? command;
     const { path } = command!;
-    // A word that is no command of a group is an unknown command.
+    // A word that is no command of a group is an unknown command; a group may have options of its own.
     const isGroup = known.some(
       (other) => other.path.length > path.length && path.every((word, i) => word === other.path[i]),
     );
-    if (path.length === 0 || (isGroup && words.length > path.length)) return false;
+    const next = words[path.length];
+    if (path.length === 0 || (isGroup && next !== undefined && !next.startsWith('--'))) return false;
     const options = words.filter((word) => /^--[a-z]/.test(word)).map((word) => word.split('=')[0]!);
     return options.every((option) => option === '--help' || command!.options.includes(option));
   }

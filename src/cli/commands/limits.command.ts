@@ -14,7 +14,7 @@ import type { Style } from '../output.js';
 import { action, type Session } from '../session.js';
 import { type Column, count, money } from '../table.js';
 import { exactTime, minuteTime } from '../times.js';
-import { periodStart } from '../zoned-time.js';
+import { periodStart } from '../../platform/zoned-time.js';
 import {
   addLimitOptions,
   budgetKind,

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { cliCommand } from '../../platform/cli-command.js';
-import type { UsagePage, UsageSums, UsageView } from '../../usage/usage.schema.js';
+import type { Statement, UsagePage, UsageSums, UsageView } from '../../usage/usage.schema.js';
 import { CliError } from '../cli-error.js';
 import {
   addCallOptions,
@@ -12,6 +12,7 @@ import {
   type PageOptions,
   type TimeOptions,
 } from '../list-options.js';
+import { type Output, write } from '../output.js';
 import { action, type Session } from '../session.js';
 import { type Cell, type Column, count, money } from '../table.js';
 
@@ -22,6 +23,14 @@ interface UsageOptions extends CallOptions, TimeOptions, PageOptions {
   groupBy?: string;
   sort?: string;
   top?: string;
+  format?: string;
+}
+
+interface StatementOptions {
+  team: string;
+  month: string;
+  tz?: string;
+  format?: string;
 }
 
 /** `postern usage` */
@@ -39,6 +48,7 @@ export function usageCommand(): Command {
     .option('--sort <sum>', 'largest first: calls, errors, tokens or cost (default: by time and name)')
     .option('--top <n>', 'only the largest n groups, by calls unless --sort is given');
   return addPageOptions(addTimeOptions(addCallOptions(command)))
+    .option('--format <format>', 'table, json, or csv: all groups, for spreadsheets (default: table)')
     .option('--json', 'print the page as JSON')
     .addHelpText(
       'after',
@@ -49,28 +59,60 @@ The last line is the total over all groups, also those that are not shown.
 Examples:
   postern usage --group-by team --from 7d --sort tokens
   postern usage --group-by month,cost_center --from 2026-01-01
+  postern usage --group-by team,key,model --from 2026-10-01 --to 2026-11-01 --format csv > october.csv
   postern usage --group-by key --from yesterday --to today --status 429 --top 10
   postern usage --group-by key,model --team default --json`,
     )
-    .action(action(print));
+    .action(action(print))
+    .addCommand(statementCommand());
 }
 
-async function print({ api, out }: Session, { groupBy, sort, top, ...options }: UsageOptions) {
+function statementCommand(): Command {
+  return new Command('statement')
+    .description('show what a team has used in a month, by key, provider and model')
+    .requiredOption('--team <name or id>', 'the team')
+    .requiredOption('--month <month>', 'for example 2026-10')
+    .option('--tz <zone>', 'time zone in which the month begins (default: REPORT_TIMEZONE)')
+    .option('--format <format>', 'table, json or csv (default: table)')
+    .option('--json', 'print the statement as JSON')
+    .addHelpText(
+      'after',
+      `
+It is what is counted now: late rows and reprice change it.
+
+Example:
+  postern usage statement --team search --month 2026-10 --format csv > search-2026-10.csv`,
+    )
+    .action(action(printStatement));
+}
+
+async function print({ api, out }: Session, { groupBy, sort, top, format, ...options }: UsageOptions) {
   const query = {
     ...(await callQuery(api, options)),
     ...{ group_by: groupBy, tz: await api.zone(), sort: sort ?? (top === undefined ? undefined : 'calls') },
   };
   if (top !== undefined && !(Number(top) >= 1 && Number(top) <= MAX_GROUPS && /^\d+$/.test(top)))
     throw new CliError(`--top must be an integer from 1 to ${MAX_GROUPS}`);
+  if (isCsv(format)) {
+    if ((top ?? options.limit ?? options.cursor) !== undefined)
+      throw new CliError('--format csv has all groups: leave --top, --limit and --cursor out');
+    return copy(await api.stream('usage/export', query));
+  }
   const paging = top === undefined ? options : { limit: top };
   const page = await listPages<UsagePage>(api, 'usage', query, paging);
+  printTable(out, page, top === undefined);
+}
+
+type UsageTable = Pick<UsagePage, 'data' | 'totals' | 'next_cursor'>;
+
+function printTable(out: Output, page: UsageTable, continues: boolean): void {
   const { totals } = page;
   const columns = columnsOf(page, totals);
   out.page(page, {
     noun: 'calls',
     columns: columns.map(({ total: _, ...column }) => column),
     ...(totals && { total: columns.map(({ total }, i) => totalCell(i, total?.(totals))) }),
-    continues: top === undefined,
+    continues,
   });
   const uncounted = totals?.calls_without_tokens ?? 0;
   if (uncounted > 0 && page.data.length > 0)
@@ -84,6 +126,38 @@ async function print({ api, out }: Session, { groupBy, sort, top, ...options }: 
     );
 }
 
+async function printStatement({ api, out }: Session, { team, month, format }: StatementOptions) {
+  const query = { team, month, tz: await api.zone() };
+  if (isCsv(format)) return copy(await api.stream('usage/statement', { ...query, format: 'csv' }));
+  const statement = await api.get<Statement>('usage/statement', query);
+  if (out.isJson) return out.json(statement);
+  const { lines, totals, time_zone: zone, cost_center: center, is_over: isOver } = statement;
+  out.note(
+    `${statement.team}, ${month} (${zone})${center === null ? '' : `, cost center ${center}`}${isOver ? '' : ': the month is not over'}\n`,
+  );
+  // The team is that of the statement.
+  const data = lines.map(({ team_id: _, ...row }) => row);
+  printTable(out, { data, totals, next_cursor: null }, false);
+}
+
+/** Whether a table for spreadsheets is asked for. @throws CliError for a format that does not exist */
+function isCsv(format: string | undefined): boolean {
+  if (format !== undefined && !['table', 'json', 'csv'].includes(format))
+    throw new CliError('--format must be table, json or csv');
+  return format === 'csv';
+}
+
+/** Copies a response to standard output. */
+async function copy(response: Response): Promise<void> {
+  try {
+    // Leaving the loop cancels the rest.
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream()))
+      if (!(await write(chunk))) return;
+  } catch (error) {
+    throw new CliError('the table broke off: the output is not complete; run it again', { cause: error });
+  }
+}
+
 /** The groups have no total: their first cell names the row. */
 function totalCell(index: number, total: Cell | undefined): Cell {
   return total === undefined ? (index === 0 ? 'TOTAL' : '') : total;
@@ -94,7 +168,7 @@ interface UsageColumn extends Column<UsageView> {
 }
 
 /** The groups of the page, then the sums. */
-function columnsOf({ data }: UsagePage, totals: UsageSums | null): readonly UsageColumn[] {
+function columnsOf({ data }: UsageTable, totals: UsageSums | null): readonly UsageColumn[] {
   const [row] = data;
   const has = (name: keyof UsageView) => row !== undefined && name in row;
   const showsUncounted = (totals?.calls_without_tokens ?? 1) > 0;

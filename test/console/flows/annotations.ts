@@ -79,9 +79,9 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     await checkAppearance(page);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'CSV', exact: true }).click(),
+      page.getByRole('link', { name: 'CSV', exact: true }).click(),
     ]);
-    const [head, line] = (await readFile(await download.path())).toString().split('\r\n');
+    const [head, line] = (await readFile(await download.path())).toString().split('\n');
     expect(head).toContain(',cost_center,');
     expect(line).toContain(`,'${HOSTILE},`);
     // Which keys these are.

@@ -169,10 +169,10 @@ export function figures(gateway: ConsoleGateway): void {
     await settled(page);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'CSV', exact: true }).click(),
+      page.getByRole('link', { name: 'CSV', exact: true }).click(),
     ]);
     expect(download.suggestedFilename()).toBe(
-      `postern-usage-${from.toISOString().slice(0, 10)}-team-model.csv`,
+      `postern-usage-${from.toISOString().slice(0, 10)}-to-${new Date(to.getTime() - 1).toISOString().slice(0, 10)}-team-model.csv`,
     );
     const rows = parse((await readFile(await download.path())).toString());
     const { data } = await gateway.admin<{ data: Record<string, string | number | null>[] }>(
@@ -211,11 +211,11 @@ function grouped(count: string): string {
 
 /** The rows of a file of comma-separated values, by the names of its first line. */
 function parse(text: string): Record<string, string>[] {
-  const lines = [...text.matchAll(/((?:"(?:[^"]|"")*"|[^",\r\n]*)(?:,|\r\n))/g)];
+  const lines = [...text.matchAll(/((?:"(?:[^"]|"")*"|[^",\n]*)(?:,|\n))/g)];
   const rows: string[][] = [[]];
   for (const [cell] of lines) {
     const value = cell
-      .replace(/,$|\r\n$/, '')
+      .replace(/,$|\n$/, '')
       .replace(/^"(.*)"$/s, '$1')
       .replaceAll('""', '"');
     rows.at(-1)!.push(value);

@@ -61,7 +61,7 @@ export function hostileNames(gateway: ConsoleGateway): void {
     await page.getByText('\uff201').first().waitFor();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'CSV', exact: true }).click(),
+      page.getByRole('link', { name: 'CSV', exact: true }).click(),
     ]);
     const text = (await readFile(await download.path())).toString();
     expect(names.filter((name) => text.includes(`,'${name},`))).toEqual(names);

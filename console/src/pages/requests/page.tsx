@@ -1,5 +1,6 @@
 import { Button, Group, Stack, Switch } from '@mantine/core';
 import { useMemo } from 'react';
+import { addressOf } from '../../api/address';
 import { api } from '../../api/client';
 import { EmptyState } from '../../display/empty-state';
 import { DownloadIcon } from '../../display/icons';
@@ -23,12 +24,6 @@ import { RequestDrawer } from './request-drawer';
 const FILTERS = Object.keys(FIELDS) as FieldName[];
 const LIVE_MS = 2_000;
 const PAGE = 50;
-
-/** The gateway streams it: there may be more rows than a page holds. */
-function exportAddress(query: Readonly<Record<string, unknown>>): string {
-  const given = Object.entries(query).map(([name, value]) => [name, String(value)]);
-  return `/admin/v1/requests/export?${new URLSearchParams([['format', 'csv'], ...given]).toString()}`;
-}
 
 export default function Requests() {
   const [url, setUrl] = useUrlState();
@@ -63,7 +58,7 @@ export default function Requests() {
         <Group gap="xs" wrap="nowrap">
           <Button
             component="a"
-            href={exportAddress({ ...filter, ...range.query })}
+            href={addressOf('/admin/v1/requests/export', { format: 'csv', ...filter, ...range.query })}
             download
             size="compact-sm"
             variant="default"

@@ -1,5 +1,6 @@
-import { Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Divider, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { addressOf } from '../../api/address';
 import { limitsQuery } from '../../api/load-all';
 import { useIsMember, useLeads, useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
@@ -12,6 +13,8 @@ import { annotationFacts } from '../../forms/annotation-fields';
 import { DialogButton } from '../../forms/dialog-button';
 import { modelFacts } from '../../limits/limit-facts';
 import { LimitList } from '../../limits/limit-list';
+import { addPeriods, civilOf, startOf } from '../../url/calendar';
+import { useTimeZone } from '../../url/time-zone';
 import { sharedState, useUrlState, withRange } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
 import type { Team } from './team';
@@ -88,13 +91,39 @@ function Details({ shown }: { shown: Team }) {
         <Title order={3} size="h5">
           Usage
         </Title>
-        <PageLink to="/requests" search={{ ...withRange(url, '30d'), team: shown.name }} size="sm">
-          Show its requests
-        </PageLink>
+        <Group gap="md">
+          <Statements team={shown.id} />
+          <PageLink to="/requests" search={{ ...withRange(url, '30d'), team: shown.name }} size="sm">
+            Show its requests
+          </PageLink>
+        </Group>
       </Group>
       <OwnUsage filter={{ team: shown.name }} by="key" />
     </Stack>
   );
+}
+
+/** Its statements as files for spreadsheets: of the month that is over, and of this one so far. */
+function Statements({ team }: { team: string }) {
+  const zone = useTimeZone();
+  const [last, current] = [-1, 0].map((months) => {
+    const { year, month } = civilOf(
+      addPeriods('month', startOf('month', new Date(), zone), months, zone),
+      zone,
+    );
+    return `${year}-${String(month).padStart(2, '0')}`;
+  });
+  return [last, current].map((month) => (
+    <Anchor
+      key={month}
+      size="sm"
+      href={addressOf('/admin/v1/usage/statement', { team, month, tz: zone, format: 'csv' })}
+      download
+      title={`What the team used in ${month} (${zone}), by key, provider and model, as CSV`}
+    >
+      Statement {month}
+    </Anchor>
+  ));
 }
 
 /** What members may have, in one line; nothing if they may create no key. */

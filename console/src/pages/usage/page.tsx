@@ -1,10 +1,9 @@
 import { Button, Group, Select, Stack, Text } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
+import { addressOf } from '../../api/address';
 import { api } from '../../api/client';
 import { DownloadIcon } from '../../display/icons';
 import { CompleteUpTo } from '../../display/complete-up-to';
 import { EmptyState } from '../../display/empty-state';
-import { ErrorAlert } from '../../display/error-alert';
 import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
@@ -29,7 +28,6 @@ import {
 import { UsageChart } from '../../usage/usage-chart';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
 import { columnsFor, rowKey, SORTS, totalsOf } from './columns';
-import { saveCsv } from './csv';
 
 const FILTERS = [
   'team',
@@ -44,8 +42,6 @@ const FILTERS = [
   'tag',
 ] as const;
 const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
-/** A download stops here: more groups are a job for the API. */
-const MAX_CSV_PAGES = 40;
 
 /** What the costs do not include, beside them. */
 function LeftOut({ totals }: { totals: UsageSums | null | undefined }) {
@@ -80,25 +76,10 @@ export default function Usage() {
     group_by: dimensions.join(),
     sort: SORTS[sortedBy] ?? metric.id,
   };
-  const load = (cursor: string | undefined, limit: number, signal?: AbortSignal) =>
-    api.get('/admin/v1/usage', { query: { ...question, ...range.query, limit, cursor }, signal });
   const table = usePages<UsageRow, UsagePage>(['usage', question, range.query], (cursor, signal) =>
-    load(cursor, 50, signal),
+    api.get('/admin/v1/usage', { query: { ...question, ...range.query, limit: 50, cursor }, signal }),
   );
   const previous = useUsage({ ...question, ...range.previousQuery, limit: 500 });
-  const csv = useMutation({
-    mutationFn: async () => {
-      const rows: UsageRow[] = [];
-      let cursor: string | undefined;
-      for (let page = 0; page < MAX_CSV_PAGES; page++) {
-        const { data, next_cursor } = await load(cursor, 500);
-        rows.push(...data);
-        if (next_cursor === null) return saveCsv(rows, dimensions, range);
-        cursor = next_cursor;
-      }
-      throw new Error('There are more than 20,000 groups: add a filter, or use GET /admin/v1/usage');
-    },
-  });
   return (
     <>
       <PageHeader title="Usage" description={<CompleteUpTo asOf={usage.asOf} error={usage.error} />}>
@@ -137,18 +118,19 @@ export default function Usage() {
                   ]}
                 />
                 <Button
+                  component="a"
+                  href={addressOf('/admin/v1/usage/export', { ...question, ...range.query })}
+                  download
                   size="xs"
                   variant="default"
                   leftSection={<DownloadIcon size={14} />}
-                  loading={csv.isPending}
-                  onClick={() => csv.mutate()}
+                  title="All groups of this filter and time range, for spreadsheets"
                 >
                   CSV
                 </Button>
               </Group>
             }
           >
-            <ErrorAlert error={csv.error} title="No CSV" />
             <Text size="xs" c="dimmed" mb="xs">
               Changes compare with {shortTime(range.previous.from, range.zone)} –{' '}
               {shortTime(range.previous.to, range.zone)}.
