@@ -3,6 +3,7 @@ import { EXAMPLE_ID } from '../admin/fields.schema.js';
 
 /** What may need somebody, the most urgent first. */
 const ATTENTION_KINDS = [
+  'provider_missing',
   'provider_failing',
   'budget_blocking',
   'system_degraded',
@@ -20,6 +21,7 @@ const itemSchema = z
   .strictObject({
     kind: z.enum(ATTENTION_KINDS).meta({
       description:
+        '`provider_missing`: there is no provider yet, or all are disabled: calls get 503; it has no names; ' +
         '`provider_failing`: providers that fail most of their calls now, by the rule of the alert `provider.failing`; ' +
         '`budget_blocking`: budgets that are exhausted, or have rejected calls in this period; ' +
         '`system_degraded`: what `GET /health/ready` reports as not working; ' +
@@ -44,7 +46,7 @@ const itemSchema = z
           name: z.string().meta({ description: 'Its name; of a key `team/key`.', example: 'search/ci' }),
         }),
       )
-      .meta({ description: 'The first 5 of them.' }),
+      .meta({ description: 'The first 5 of them; empty for what has no name.' }),
     detail: z.string().nullable().meta({
       description: 'More about the first of them; null if there is no more.',
       example: '25 of 25 calls failed in the last minutes, mostly insufficient_quota',

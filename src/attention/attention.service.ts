@@ -39,6 +39,7 @@ export class AttentionService {
     const keys = await this.keys.attention(scope, NAMED);
     const all = scope === null ? await this.ofAll() : NOTHING;
     const items = [
+      all.missing,
       all.failing,
       item('budget_blocking', 'critical', budgets.names, budgets.count),
       ...all.operating,
@@ -66,6 +67,7 @@ export class AttentionService {
     const { data: unpriced } = await this.prices.missing();
     const [first] = failing;
     return {
+      missing: enabled.size === 0 ? item('provider_missing', 'critical', [], 1) : null,
       failing: item(
         'provider_failing',
         'critical',
@@ -98,11 +100,12 @@ export class AttentionService {
 }
 
 interface OfAll {
+  missing: AttentionItem | null;
   failing: AttentionItem | null;
   operating: AttentionItem[];
   unpriced: AttentionItem | null;
 }
-const NOTHING: OfAll = { failing: null, operating: [], unpriced: null };
+const NOTHING: OfAll = { missing: null, failing: null, operating: [], unpriced: null };
 
 function item(
   kind: AttentionKind,

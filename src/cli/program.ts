@@ -16,7 +16,8 @@ import { refusalsCommand } from './commands/refusals.command.js';
 import { requestsCommand } from './commands/requests.command.js';
 import { routesCommand } from './commands/routes.command.js';
 import { startCommand } from './commands/start.command.js';
-import { statusCommand } from './commands/status.command.js';
+import { attentionCommand } from './commands/status/attention.command.js';
+import { statusCommand } from './commands/status/status.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
@@ -51,6 +52,7 @@ const COMMANDS: readonly (() => Command)[] = [
   tokensCommand,
   sessionsCommand,
   statusCommand,
+  attentionCommand,
   auditCommand,
   journalCommand,
   migrateCommand,

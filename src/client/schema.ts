@@ -6913,10 +6913,10 @@ export interface components {
         };
         AttentionItem: {
             /**
-             * @description `provider_failing`: providers that fail most of their calls now, by the rule of the alert `provider.failing`; `budget_blocking`: budgets that are exhausted, or have rejected calls in this period; `system_degraded`: what `GET /health/ready` reports as not working; `secret_unreadable`: providers, webhooks and sinks whose secret was encrypted with another master key; `sink_failing`: sinks that do not take rows; `webhook_failing`: webhooks whose receiver does not take events; `key_expiring`: active keys that expire within 7 days; `key_old_secret`: rotated keys whose old secret was used in the last day and still works; `price_missing`: models called in the last 7 days that have no price; `key_unused`: active keys that nobody has used for 90 days.
+             * @description `provider_missing`: there is no provider yet, or all are disabled: calls get 503; it has no names; `provider_failing`: providers that fail most of their calls now, by the rule of the alert `provider.failing`; `budget_blocking`: budgets that are exhausted, or have rejected calls in this period; `system_degraded`: what `GET /health/ready` reports as not working; `secret_unreadable`: providers, webhooks and sinks whose secret was encrypted with another master key; `sink_failing`: sinks that do not take rows; `webhook_failing`: webhooks whose receiver does not take events; `key_expiring`: active keys that expire within 7 days; `key_old_secret`: rotated keys whose old secret was used in the last day and still works; `price_missing`: models called in the last 7 days that have no price; `key_unused`: active keys that nobody has used for 90 days.
              * @enum {string}
              */
-            kind: "provider_failing" | "budget_blocking" | "system_degraded" | "secret_unreadable" | "sink_failing" | "webhook_failing" | "key_expiring" | "key_old_secret" | "price_missing" | "key_unused";
+            kind: "provider_missing" | "provider_failing" | "budget_blocking" | "system_degraded" | "secret_unreadable" | "sink_failing" | "webhook_failing" | "key_expiring" | "key_old_secret" | "price_missing" | "key_unused";
             /**
              * @description `critical`: calls fail or rows are at risk; `warning`: they will; `info`: worth a look.
              * @enum {string}
@@ -6927,7 +6927,7 @@ export interface components {
              * @example 2
              */
             count: number;
-            /** @description The first 5 of them. */
+            /** @description The first 5 of them; empty for what has no name. */
             names: {
                 /**
                  * @description ID of the key, limit, sink or webhook; null for what a name identifies.

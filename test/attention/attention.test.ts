@@ -43,6 +43,21 @@ it('is empty if all is well', async () => {
 });
 
 describe('lists', () => {
+  it('that no provider takes calls, until one is added and enabled', async () => {
+    const empty = await startTestGateway({ PROVIDER_URL: undefined });
+    try {
+      const list = async () => (await empty.admin<Attention>('GET', '/attention')).data;
+      const missing = { kind: 'provider_missing', level: 'critical', count: 1, names: [], detail: null };
+      expect(await list()).toEqual([missing]);
+      await empty.admin('POST', '/providers', { name: 'first', url: provider.url, secret: null });
+      expect(await list()).toEqual([]);
+      await empty.admin('PATCH', '/providers/first', { enabled: false });
+      expect(await list()).toEqual([missing]);
+    } finally {
+      await empty.stop();
+    }
+  });
+
   it('a provider that fails, with what most calls report, until it is disabled', async () => {
     await postern.admin('POST', '/providers', { name: 'groq', url: 'http://127.0.0.1:9', secret: null });
     const failed = { provider: 'groq', status: 429, provider_error_code: 'insufficient_quota' };

@@ -89,6 +89,15 @@ describe('limits on the command line', () => {
       // It is no new one.
       expect((await remote(`limits set ${owner} --budget 40/month`)).stdout).not.toContain('from now');
     }
+    for (const command of ['teams update late', 'keys update late/ci']) {
+      const { stdout } = await remote(`${command} --budget 70/week`);
+      expect(stdout).toMatch(/^Updated /);
+      expect(stdout).toMatch(
+        /\nThe budget 70\.00\/week counts from now: \$20\.17 used before, since \S+ 00:00:00 UTC, does not count\.\n/,
+      );
+      expect((await remote(`${command} --budget 80/week`)).stdout).not.toContain('from now');
+    }
+    await remote('limits set late --budget none');
     const day = await remote('limits set late --budget 50/day --tz Asia/Kathmandu');
     expect(day.stdout).toMatch(/ used before, since \S+ 00:00:00 Asia\/Kathmandu, /);
   });

@@ -32,7 +32,21 @@ describeInBrowser('an incident in the console', () => {
   const row = (columns: Record<string, unknown>, at = new Date()) =>
     insertRow(gateway.database, at, { key_id: key.id, team_id: key.team_id, ...columns });
 
+  it('begins with what to do first while there is no provider', async () => {
+    const { page, done } = await signedIn(gateway.url, '/');
+    const section = page.getByRole('region', { name: 'Needs attention' });
+    await section.getByText('Add a provider first, or enable one: until then calls get 503.').waitFor();
+    expect(await page.getByText('All well').count()).toBe(0);
+    await settled(page);
+    expect(await seriousViolations(page)).toEqual([]);
+    await section.getByRole('link', { name: 'Add a provider' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Providers and routes' }).waitFor();
+    await done();
+  });
+
   it('is not there if all is well: one line says so', async () => {
+    const first = { name: 'first', url: gateway.provider.url, secret: null };
+    await gateway.admin('POST', '/admin/v1/providers', first);
     const { page, done } = await signedIn(gateway.url, '/');
     await settled(page);
     await page.getByText('All well').waitFor();

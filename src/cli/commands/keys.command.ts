@@ -15,6 +15,7 @@ import {
   annotationQuery,
   annotationsOf,
 } from './options/annotation-options.js';
+import { noteBefore } from './options/budget-note.js';
 import { type CacheOptions, cacheOf } from './options/key-cache.js';
 import { columnsOf, keyLines, nameOf, statusOf } from './key-output.js';
 import {
@@ -270,6 +271,7 @@ async function update({ api, out }: Session, options: KeySettings, text?: string
   const change = await settingsOf(api, options, before);
   const key = await api.patch<KeyView>(path('keys', id), change);
   out.result(key, () => `Updated key ${nameOf(key)} (${key.prefix}…).`);
+  await noteBefore({ api, out }, { key: id }, before.budgets, key.budgets);
 }
 
 async function rotate(session: Session, { graceSeconds }: { graceSeconds?: string }, text?: string) {

@@ -15,6 +15,7 @@ import {
   annotationQuery,
   annotationsOf,
 } from './options/annotation-options.js';
+import { noteBefore } from './options/budget-note.js';
 import {
   addLimitOptions,
   hasLimitOptions,
@@ -142,6 +143,8 @@ export function teamsCommand(): Command {
           );
         const team = await api.patch<TeamView>(path('teams', text), change);
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
+        if (present !== null)
+          await noteBefore({ api, out }, { team: team.id }, present.budgets, team.budgets);
       }),
     );
 

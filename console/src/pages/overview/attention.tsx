@@ -31,7 +31,15 @@ const openKey = ({ id, name }: Name) => (
 );
 const day = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
 
+const NO_PROVIDER = 'Add a provider first, or enable one: until then calls get 503.';
+
 const KINDS: Record<Item['kind'], Kind> = {
+  provider_missing: {
+    label: 'No provider',
+    one: NO_PROVIDER,
+    many: NO_PROVIDER,
+    list: () => <PageLink to="/providers">Add a provider</PageLink>,
+  },
   provider_failing: {
     label: 'Failing',
     one: 'provider fails most of its calls',
@@ -168,7 +176,7 @@ function Line({ item }: { item: Item }) {
     <li className={classes.line}>
       <StatusBadge tone={TONES[item.level]}>{label}</StatusBadge>
       <Text size="sm" className={classes.text}>
-        {count(item.count)} {item.count === 1 ? one : many}:{' '}
+        {item.names.length === 0 ? one : `${count(item.count)} ${item.count === 1 ? one : many}: `}
         {item.names.map((name, index) => (
           <span key={`${name.id} ${name.name}`}>
             {index > 0 && ', '}

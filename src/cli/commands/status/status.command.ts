@@ -1,12 +1,12 @@
 import { Command } from 'commander';
-import type { Page } from '../../database/page.js';
-import type { SinkView } from '../../sinks/sinks.schema.js';
-import type { SystemView } from '../../system/system.schema.js';
-import { type Api, ApiError, type Readiness } from '../api.js';
-import type { Output, Style } from '../output.js';
-import { action, type Session } from '../session.js';
-import { type Cell, count } from '../table.js';
-import { exactTime } from '../times.js';
+import type { Page } from '../../../database/page.js';
+import type { SinkView } from '../../../sinks/sinks.schema.js';
+import type { SystemView } from '../../../system/system.schema.js';
+import { type Api, ApiError, type Readiness } from '../../api.js';
+import type { Output, Style } from '../../output.js';
+import { action, type Session } from '../../session.js';
+import { type Cell, count } from '../../table.js';
+import { exactTime } from '../../times.js';
 
 /** `postern status` */
 export function statusCommand(): Command {
