@@ -2,6 +2,7 @@ import { describeInBrowser } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { accessFlows } from './flows/access.js';
 import { annotationFlows } from './flows/annotations.js';
+import { changeFlows } from './flows/changes.js';
 import { leadFlows } from './flows/leads.js';
 import { sinkFlows } from './flows/sinks.js';
 import { webhookFlows } from './flows/webhooks.js';
@@ -17,4 +18,5 @@ describeInBrowser('administering in the console', () => {
   describe('the page Access', () => accessFlows(gateway));
   describe('the page Webhooks', () => webhookFlows(gateway));
   describe('the page Sinks', () => sinkFlows(gateway));
+  describe('changes', () => changeFlows(gateway));
 });

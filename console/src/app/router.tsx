@@ -158,7 +158,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/teams',
-    validateSearch: searchParams(['q', 'open', 'new', 'sort'], { order: ORDERS }),
+    validateSearch: searchParams(['q', 'cost_center', 'open', 'new', 'sort'], { order: ORDERS }),
     component: lazyPage(() => import('../pages/teams/page')),
   }),
   createRoute({

@@ -43,9 +43,14 @@ export function ChartPanel({
       ) : asTable ? (
         <PeriodTable {...chart} height={height} />
       ) : (
-        <Suspense fallback={<Skeleton height={height} />}>
-          <StackedBars {...chart} height={height} onZoom={onZoom} onPick={onPick} />
-        </Suspense>
+        <>
+          <Text size="xs" c="dimmed">
+            {chart.unit}
+          </Text>
+          <Suspense fallback={<Skeleton height={height} />}>
+            <StackedBars {...chart} height={height} onZoom={onZoom} onPick={onPick} />
+          </Suspense>
+        </>
       )}
       <Group
         justify="space-between"

@@ -26,6 +26,8 @@ export interface ChartData {
   series: readonly ChartSeries[];
   /** Text of a value in the tooltip and the table. */
   format: (value: number) => string;
+  /** What the axis counts: "USD per day". */
+  unit: string;
   /** Short text for the axis. */
   formatAxis: (value: number) => string;
 }

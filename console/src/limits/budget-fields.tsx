@@ -1,5 +1,5 @@
 import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, Text, TextInput } from '@mantine/core';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { CloseIcon } from '../display/icons';
 import { AmountInput } from '../forms/amount-input';
 import { type Budget, NEW_BUDGET } from './limit-draft';
@@ -18,9 +18,12 @@ export function BudgetFields({
   onChange,
   errorOf,
   prefix,
+  noteOf,
 }: {
   budgets: readonly Budget[];
   onChange: (budgets: Budget[]) => void;
+  /** What is said of a budget, below its fields. */
+  noteOf?: (budget: Budget) => ReactNode;
   /** What the gateway says of a member, such as `budgets.0.usd`. */
   errorOf: (field: string) => string | undefined;
   /** The name of the member in the API. */
@@ -38,13 +41,9 @@ export function BudgetFields({
           onChange={(changed) => replace(index, changed)}
           onRemove={() => onChange(budgets.filter((_, at) => at !== index))}
           errorOf={(member) => errorOf(`${prefix}.${index}${member === '' ? '' : `.${member}`}`)}
+          note={noteOf?.(budget)}
         />
       ))}
-      {budgets.length > 0 && (
-        <Text size="xs" c="dimmed">
-          A new budget counts from now: what was spent before in its period does not count.
-        </Text>
-      )}
       <OtherError find={() => errorOf(prefix)} />
       {budgets.length < MAX_BUDGETS && (
         <div>
@@ -63,6 +62,7 @@ function BudgetRow({
   onChange,
   onRemove,
   errorOf,
+  note,
 }: {
   number: number;
   budget: Budget;
@@ -70,6 +70,7 @@ function BudgetRow({
   onRemove: () => void;
   /** What is wrong with a member, or with the budget itself: ''. */
   errorOf: (member: string) => string | undefined;
+  note: ReactNode;
 }) {
   const inUsd = budget.tokens === undefined;
   const { usd: _, tokens: __, ...rest } = budget;
@@ -172,6 +173,7 @@ function BudgetRow({
         />
       </Group>
       <OtherError find={() => errorOf('')} />
+      {note}
     </Paper>
   );
 }

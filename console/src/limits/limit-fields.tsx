@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { ApiError } from '../api/client';
 import { BudgetFields } from './budget-fields';
 import {
+  type Budget,
   type EndUserLimits,
   endUserOrNull,
   type LimitMembers,
@@ -10,15 +11,18 @@ import {
   type Rates,
   ratesOrNull,
 } from './limit-draft';
+import { type BudgetOwner, isSameBudget, UsedBefore } from './used-before';
 
 interface Props {
   value: LimitMembers;
   onChange: (value: LimitMembers) => void;
   error: ApiError | undefined;
+  /** What is changed, and the budgets that it has; absent: it is created, and has used nothing. */
+  stored?: { owner: BudgetOwner; budgets: readonly Budget[] };
 }
 
 /** Models, limits and budgets of a team or key. */
-export function LimitFields({ value, onChange, error }: Props) {
+export function LimitFields({ value, onChange, error, stored }: Props) {
   const errorOf = (field: string) => error?.of(field);
   const each: EndUserLimits = value.each_end_user ?? { ...NO_RATES, budgets: [] };
   const changeEach = (changed: Partial<EndUserLimits>) =>
@@ -40,6 +44,12 @@ export function LimitFields({ value, onChange, error }: Props) {
           onChange={(budgets) => onChange({ ...value, budgets })}
           errorOf={errorOf}
           prefix="budgets"
+          noteOf={(budget) =>
+            stored !== undefined &&
+            !stored.budgets.some((other) => isSameBudget(other, budget)) && (
+              <UsedBefore owner={stored.owner} budget={budget} />
+            )
+          }
         />
       </Fieldset>
       <EachEndUser initiallyOpen={value.each_end_user !== null} onOff={() => changeEach(NO_EACH)}>
@@ -94,7 +104,7 @@ function EachEndUser({
   );
 }
 
-function ModelFields({ value, onChange, error }: Props) {
+function ModelFields({ value, onChange, error }: Pick<Props, 'value' | 'onChange' | 'error'>) {
   return (
     <>
       <Switch

@@ -2,6 +2,7 @@ import type { ResponseOf } from '../api/client';
 import type { QUERY_VALUES } from '../api/query-values';
 import { compactUsd, formatUsd, nanoOf } from '../figures/money';
 import { compact, count } from '../figures/numbers';
+import type { Interval } from '../url/calendar';
 
 export type UsagePage = ResponseOf<'/admin/v1/usage', 'get'>;
 export type UsageRow = UsagePage['data'][number];
@@ -11,6 +12,8 @@ export type UsageSums = NonNullable<UsagePage['totals']>;
 export interface Metric {
   id: (typeof QUERY_VALUES.getUsage.sort)[number];
   label: string;
+  /** What is counted: "USD". */
+  unit: string;
   /** The value of a group as a whole number; money in billionths of a dollar. */
   of: (sums: Pick<UsageSums, 'calls' | 'errors' | 'total_tokens' | 'cost_usd'>) => number;
   /** False for a group whose value is unknown. */
@@ -23,22 +26,43 @@ export const METRICS: readonly Metric[] = [
   {
     id: 'cost',
     label: 'Cost',
+    unit: 'USD',
     of: ({ cost_usd }) => Number(nanoOf(cost_usd)),
     // No call has a cost: all are of models without a price.
     isKnown: ({ calls, cost_usd }) => calls === 0 || cost_usd !== null,
     format: (value) => formatUsd(BigInt(Math.round(value))),
     formatAxis: (value) => compactUsd(value / 1e9),
   },
-  { id: 'calls', label: 'Calls', of: ({ calls }) => calls, format: count, formatAxis: compact },
+  {
+    id: 'calls',
+    label: 'Calls',
+    unit: 'Calls',
+    of: ({ calls }) => calls,
+    format: count,
+    formatAxis: compact,
+  },
   {
     id: 'tokens',
     label: 'Tokens',
+    unit: 'Tokens',
     of: ({ total_tokens }) => total_tokens,
     format: count,
     formatAxis: compact,
   },
-  { id: 'errors', label: 'Errors', of: ({ errors }) => errors, format: count, formatAxis: compact },
+  {
+    id: 'errors',
+    label: 'Errors',
+    unit: 'Failed calls',
+    of: ({ errors }) => errors,
+    format: count,
+    formatAxis: compact,
+  },
 ];
+
+/** What an axis counts: "USD per day". */
+export function perInterval(unit: string, interval: Interval): string {
+  return `${unit} per ${interval.replace('_', ' ')}`;
+}
 
 export function metricOf(id: string | undefined): Metric {
   return METRICS.find((metric) => metric.id === id) ?? METRICS[0]!;

@@ -5,7 +5,7 @@ import { ErrorAlert } from '../display/error-alert';
 import { Compact, Money } from '../figures/figure';
 import { percent } from '../figures/numbers';
 import { type Preset, useTimeRange } from '../url/time-range';
-import { type Dimension, type Metric, METRICS } from './metrics';
+import { type Dimension, type Metric, METRICS, perInterval } from './metrics';
 import { type UsageFilter, useUsageSeries } from './use-usage';
 
 /** The usage of one team or key in the time range of the page. */
@@ -30,6 +30,7 @@ export function OwnUsage({
         periods={periods}
         series={series}
         format={metric.format}
+        unit={perInterval(metric.unit, range.interval)}
         formatAxis={metric.formatAxis}
         height={160}
         loading={pending && totals === undefined}

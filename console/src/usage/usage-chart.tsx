@@ -4,7 +4,7 @@ import { EmptyState } from '../display/empty-state';
 import { ErrorAlert } from '../display/error-alert';
 import type { TimeRange } from '../url/time-range';
 import { useUrlState } from '../url/url-state';
-import { type Dimension, DIMENSIONS, type Metric, METRICS } from './metrics';
+import { type Dimension, DIMENSIONS, type Metric, METRICS, perInterval } from './metrics';
 import type { UsageSeries } from './use-usage';
 
 interface Props {
@@ -49,6 +49,7 @@ export function UsageChart({ range, metric, dimension, dimensions, usage, height
       periods={periods}
       series={series}
       format={metric.format}
+      unit={perInterval(metric.unit, range.interval)}
       formatAxis={metric.formatAxis}
       height={height}
       loading={pending && totals === undefined}

@@ -21,12 +21,14 @@ export function leadFlows(gateway: ConsoleGateway): void {
       self_service: { keys_per_user: 2, max_days: 30, budget_usd_per_month: '5' },
     });
     await gateway.admin('POST', '/admin/v1/teams', { name: 'elsewhere' });
+    const provider = { name: 'called', url: gateway.provider.url, secret: null };
+    await gateway.admin('POST', '/admin/v1/providers', provider);
     const key = { team: 'led', name: 'production' };
     production = (await gateway.admin<{ id: string }>('POST', '/admin/v1/keys', key)).id;
     const { id: team_id } = await gateway.admin<{ id: string }>('GET', '/admin/v1/teams/led');
     const calls = { team_id, key_id: production };
     for (const model of ["'; touch pwned; '", "'; touch pwned; '", 'their-model'])
-      await insertRow(gateway.database, new Date(), { ...calls, model });
+      await insertRow(gateway.database, new Date(), { ...calls, provider: 'called', model });
   });
   afterAll(async () => {
     for (const name of ['lena', 'mia']) {
@@ -50,9 +52,15 @@ export function leadFlows(gateway: ConsoleGateway): void {
     await drawer.getByText('None of its own. Those of its team apply:').waitFor();
     await button(page, 'Edit').click();
     const form = page.getByRole('dialog', { name: 'Edit key production' });
-    for (const label of ['Cost center', 'Endpoints', 'Providers and routes', 'May open WebSockets'])
+    for (const label of ['Cost center', 'Endpoints', 'May open WebSockets'])
       expect([label, await form.getByLabel(label).count()]).toEqual([label, 0]);
     await form.getByLabel('Contact').fill('lena@example.com');
+    // A lead sees no list of providers: those that the team has called are offered, and others are typed.
+    const providers = form.getByLabel('Providers and routes').first();
+    await providers.click();
+    await page.getByRole('option', { name: 'called', exact: true }).click();
+    await providers.fill('unknown');
+    await providers.press('Enter');
     await form.getByRole('button', { name: 'Add a budget' }).first().click();
     await form.getByLabel('Amount').first().fill('101');
     await form.getByRole('button', { name: 'Save' }).click();
@@ -60,9 +68,13 @@ export function leadFlows(gateway: ConsoleGateway): void {
     await checkAppearance(page);
     await form.getByLabel('Amount').first().fill('50');
     await form.getByRole('button', { name: 'Save' }).click();
+    await form.getByText(/no provider or route unknown/).waitFor();
+    await providers.press('Backspace');
+    await form.getByRole('button', { name: 'Save' }).click();
     await form.waitFor({ state: 'detached' });
     expect(await gateway.admin('GET', `/admin/v1/keys/${production}`)).toMatchObject({
       contact: 'lena@example.com',
+      providers: ['called'],
       budgets: [{ usd: '50.00', period: 'month' }],
     });
     await button(page, 'Rotate').click();
@@ -83,11 +95,13 @@ export function leadFlows(gateway: ConsoleGateway): void {
     for (const label of ['Name', 'Contact', 'Requests per minute'])
       expect([label, await team.getByLabel(label).count()]).toEqual([label, 0]);
     await team.getByLabel('Keys of each').fill('3');
+    await team.getByLabel("Providers and routes of members' keys").first().fill('called');
+    await page.keyboard.press('Enter');
     await checkAppearance(page);
     await team.getByRole('button', { name: 'Save' }).click();
     await team.waitFor({ state: 'detached' });
     expect(await gateway.admin('GET', '/admin/v1/teams/led')).toMatchObject({
-      self_service: { keys_per_user: 3 },
+      self_service: { keys_per_user: 3, providers: ['called'] },
     });
     await done(/400/);
   });

@@ -1,10 +1,8 @@
 import { Button, Center, Group, Paper, Stack, Text } from '@mantine/core';
-import type { ReactNode } from 'react';
 import { api } from '../../api/client';
 import { QUERY_VALUES } from '../../api/query-values';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
-import { PageLink } from '../../display/links';
 import { LoadingRows } from '../../display/loading';
 import { PageHeader } from '../../display/page-header';
 import { ExactTime } from '../../figures/figure';
@@ -13,10 +11,11 @@ import { NoMatch } from '../../filters/no-match';
 import { usePages } from '../../table/use-pages';
 import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
-import { sharedState, useUrlState } from '../../url/url-state';
+import { useUrlState } from '../../url/url-state';
 import { type AuditEntry, diffOf } from './diff';
 import classes from './diff.module.css';
 import { DiffList } from './diff-list';
+import { isLinked, SubjectLink } from './subject-link';
 
 const FILTERS: readonly FilterField[] = [
   {
@@ -103,9 +102,6 @@ export default function Audit() {
 /** More values are shown only when they are asked for. */
 const MAX_SHOWN = 2;
 
-/** Types of objects with a page that shows them. */
-const LINKED: readonly string[] = ['key', 'team', 'provider'];
-
 /** One line, and what changed below it. */
 function Entry({ entry }: { entry: AuditEntry }) {
   const { at, actor, client_ip, action, subject_type, subject_name } = entry;
@@ -139,7 +135,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
       {isLong ? (
         <details>
           <summary className={classes.summary}>{line}</summary>
-          {LINKED.includes(subject_type) && (
+          {isLinked(entry) && (
             <Text size="xs" mt={4} style={{ overflowWrap: 'anywhere' }}>
               <SubjectLink entry={entry}>
                 Open the {subject_type} {subject_name}
@@ -156,30 +152,4 @@ function Entry({ entry }: { entry: AuditEntry }) {
       )}
     </Paper>
   );
-}
-
-/** Leads to the object that was changed, if it has a page that shows it as it is now. */
-function SubjectLink({ entry, children }: { entry: AuditEntry; children: ReactNode }) {
-  const [url] = useUrlState();
-  const shared = sharedState(url);
-  const { subject_type: type, subject_id: id, subject_name: name } = entry;
-  if (type === 'key')
-    return (
-      <PageLink to="/keys" search={{ ...shared, key: id }} inherit>
-        {children}
-      </PageLink>
-    );
-  if (type === 'team')
-    return (
-      <PageLink to="/teams" search={{ ...shared, open: id }} inherit>
-        {children}
-      </PageLink>
-    );
-  if (type === 'provider')
-    return (
-      <PageLink to="/providers" search={{ ...shared, open: name }} inherit>
-        {children}
-      </PageLink>
-    );
-  return <>{children}</>;
 }

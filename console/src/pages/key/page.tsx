@@ -15,7 +15,7 @@ import { percent } from '../../figures/numbers';
 import { dayOfYear } from '../../figures/times';
 import { type Limit } from '../../limits/limit';
 import { LimitList } from '../../limits/limit-list';
-import { METRICS } from '../../usage/metrics';
+import { METRICS, perInterval } from '../../usage/metrics';
 import { type OwnKey, type OwnUsage, readOwnKey } from './own-key';
 
 /** For holders of a gateway key: what it may do and what it used. The key is kept in this page's memory only. */
@@ -169,6 +169,7 @@ function Days({ usage }: { usage: OwnUsage }) {
         },
       ]}
       format={cost.format}
+      unit={perInterval(cost.unit, 'day')}
       formatAxis={cost.formatAxis}
       height={180}
     />

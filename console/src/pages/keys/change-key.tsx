@@ -32,7 +32,7 @@ export function EditKey({ shown, onClose }: Props) {
       {...save.form}
       disabled={Object.keys(changes).length === 0}
     >
-      <KeyFields team={shown.team} draft={draft} onChange={setDraft} error={save.rejected} />
+      <KeyFields team={shown.team} stored={shown} draft={draft} onChange={setDraft} error={save.rejected} />
     </FormModal>
   );
 }

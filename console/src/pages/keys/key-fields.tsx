@@ -1,16 +1,16 @@
-import { MultiSelect, Select, Switch, TextInput } from '@mantine/core';
+import { Select, Switch, TextInput } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import '@mantine/dates/styles.css';
 import { useQuery } from '@tanstack/react-query';
 import type { ApiError } from '../../api/client';
-import { providersQuery, teamsQuery } from '../../api/load-all';
+import { teamsQuery } from '../../api/load-all';
 import {
   AnnotationFields,
   type Annotations,
   annotationsOf,
   NO_ANNOTATIONS,
 } from '../../forms/annotation-fields';
-import { routesQuery } from '../providers/route';
+import { ProviderNames } from '../providers/provider-names';
 import { useLeads } from '../../app/session';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
@@ -54,21 +54,19 @@ export function KeyFields({
   onChange,
   error,
   team,
+  stored,
 }: {
   draft: KeyDraft;
   /** The name of its team, once it is chosen. */
   team: string;
   onChange: (draft: KeyDraft) => void;
   error: ApiError | undefined;
+  /** The key as it is; absent: it is created. */
+  stored?: Key;
 }) {
-  // A lead is not asked for what only administrators set, and sees no providers.
+  // A lead is not asked for what only administrators set.
   const leads = useLeads();
   const ofTeam = useQuery(teamsQuery).data?.rows.find(({ name }) => name === team);
-  const providers = useQuery({ ...providersQuery, enabled: !leads }).data?.data ?? [];
-  const routes = useQuery({ ...routesQuery, enabled: !leads }).data?.data ?? [];
-  const names = [
-    ...new Set([...[...providers, ...routes].map(({ name }) => name), ...(draft.providers ?? [])]),
-  ];
   return (
     <>
       <TextInput
@@ -101,29 +99,26 @@ export function KeyFields({
         }
         error={error?.of('expires_at')}
       />
+      <ProviderNames
+        label="Providers and routes"
+        all="All"
+        value={draft.providers}
+        onChange={(providers) => onChange({ ...draft, providers })}
+        error={error?.of('providers')}
+        team={ofTeam?.id}
+        allowed={ofTeam?.self_service?.providers ?? null}
+      />
       {!leads && (
-        <>
-          <MultiSelect
-            label="Providers and routes"
-            placeholder={draft.providers === null ? 'All' : undefined}
-            data={names}
-            value={draft.providers ?? []}
-            onChange={(chosen) => onChange({ ...draft, providers: chosen.length === 0 ? null : chosen })}
-            error={error?.of('providers')}
-            clearable
-            clearButtonProps={{ 'aria-label': 'Allow all providers' }}
-          />
-          <Select
-            label="Endpoints"
-            allowDeselect={false}
-            data={[
-              { value: 'inference', label: 'Inference only' },
-              { value: 'all', label: 'All, also files and batches, which all teams share' },
-            ]}
-            value={draft.endpoints}
-            onChange={(value) => onChange({ ...draft, endpoints: value as KeyDraft['endpoints'] })}
-          />
-        </>
+        <Select
+          label="Endpoints"
+          allowDeselect={false}
+          data={[
+            { value: 'inference', label: 'Inference only' },
+            { value: 'all', label: 'All, also files and batches, which all teams share' },
+          ]}
+          value={draft.endpoints}
+          onChange={(value) => onChange({ ...draft, endpoints: value as KeyDraft['endpoints'] })}
+        />
       )}
       <Select
         label="Idempotency-Key"
@@ -152,6 +147,7 @@ export function KeyFields({
         value={draft}
         onChange={(members) => onChange({ ...draft, ...limitMembersOf(members) })}
         error={error}
+        stored={stored && { owner: { key: stored.id }, budgets: stored.budgets }}
       />
     </>
   );

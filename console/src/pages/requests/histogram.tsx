@@ -6,6 +6,7 @@ import { compact, count, counted } from '../../figures/numbers';
 import type { CallFilter } from '../../filters/fields';
 import type { TimeRange } from '../../url/time-range';
 import { useUrlState } from '../../url/url-state';
+import { perInterval } from '../../usage/metrics';
 import { periodsOf, useUsage } from '../../usage/use-usage';
 
 /** Calls over time, failed ones in red on top. Dragging narrows the range of the list. */
@@ -41,6 +42,7 @@ export function Histogram({ range, filter, live }: { range: TimeRange; filter: C
             { id: 'errors', label: 'Failed', color: 'red.7', values: figures.map(({ errors }) => errors) },
           ]}
           format={count}
+          unit={perInterval('Calls', interval)}
           formatAxis={compact}
           onPick={(id, { start, end }) =>
             setUrl({

@@ -28,6 +28,13 @@ import { TeamForm } from './team-form';
 
 const FILTERS: readonly FilterField[] = [
   { name: 'q', label: 'Name', placeholder: 'Name', flex: '1 1 200px', maw: 320, live: true },
+  {
+    name: 'cost_center',
+    label: 'Cost center',
+    placeholder: 'Cost center',
+    flex: '1 1 120px',
+    maw: 200,
+  },
 ];
 const BY_COST: Sort = { id: 'cost', desc: true };
 
@@ -35,16 +42,17 @@ export default function Teams() {
   const [url, setUrl] = useUrlState();
   const range = useTimeRange('30d');
   const mayChange = useMayChange();
-  const search = url.q;
-  const all = useQuery({ ...teamsQuery, enabled: search === undefined });
+  const filter = { search: url.q, cost_center: url.cost_center };
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  const all = useQuery({ ...teamsQuery, enabled: !isFiltered });
   const matching = useQuery({
-    queryKey: ['teams', 'search', search],
+    queryKey: ['teams', 'search', filter],
     queryFn: ({ signal }) =>
-      loadAll((query) => api.get('/admin/v1/teams', { query: { ...query, search }, signal })),
+      loadAll((query) => api.get('/admin/v1/teams', { query: { ...query, ...filter }, signal })),
     placeholderData: keepPreviousData,
-    enabled: search !== undefined,
+    enabled: isFiltered,
   });
-  const teams = search === undefined ? all : matching;
+  const teams = isFiltered ? matching : all;
   const opened = useQuery({
     queryKey: ['team', url.open],
     queryFn: ({ signal }) => api.get('/admin/v1/teams/{id}', { path: { id: url.open ?? '' }, signal }),
@@ -66,7 +74,7 @@ export default function Teams() {
     <>
       <PageHeader title="Teams" description="Teams own keys, and share limits and budgets.">
         <TimeRangePicker range={range} />
-        {(teams.data?.rows.length !== 0 || search !== undefined) && create}
+        {(teams.data?.rows.length !== 0 || isFiltered) && create}
       </PageHeader>
       <FilterForm fields={FILTERS} />
       <DataTable
@@ -82,14 +90,14 @@ export default function Teams() {
         onSort={onSort}
         stale={teams.isPlaceholderData}
         empty={
-          search === undefined ? (
+          isFiltered ? (
+            <NoMatch title="No team matches" all="teams" filters={FILTERS.map(({ name }) => name)}>
+              Names are searched, in any case. Cost centers are compared whole.
+            </NoMatch>
+          ) : (
             <EmptyState title="There is no team yet" action={create}>
               Every key belongs to a team.
             </EmptyState>
-          ) : (
-            <NoMatch title="No team matches" all="teams" filters={['q']}>
-              Names are searched, in any case.
-            </NoMatch>
           )
         }
       />

@@ -1,10 +1,7 @@
-import { MultiSelect, NumberInput, Select, SimpleGrid } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { NumberInput, Select, SimpleGrid } from '@mantine/core';
 import type { ApiError } from '../../api/client';
-import { useLeads } from '../../app/session';
-import { providersQuery } from '../../api/load-all';
 import { AmountInput } from '../../forms/amount-input';
-import { routesQuery } from '../providers/route';
+import { ProviderNames } from '../providers/provider-names';
 import type { Team } from './team';
 
 type SelfService = Team['self_service'];
@@ -14,10 +11,13 @@ export function SelfServiceFields({
   value,
   onChange,
   error,
+  shown,
 }: {
   value: SelfService;
   onChange: (value: SelfService) => void;
   error: ApiError | undefined;
+  /** The team as it is stored; absent: it is created. */
+  shown: Team | undefined;
 }) {
   return (
     <>
@@ -37,7 +37,7 @@ export function SelfServiceFields({
           )
         }
       />
-      {value !== null && <Rules value={value} onChange={onChange} error={error} />}
+      {value !== null && <Rules value={value} onChange={onChange} error={error} shown={shown} />}
     </>
   );
 }
@@ -46,18 +46,13 @@ function Rules({
   value,
   onChange,
   error,
+  shown,
 }: {
   value: NonNullable<SelfService>;
   onChange: (value: SelfService) => void;
   error: ApiError | undefined;
+  shown: Team | undefined;
 }) {
-  // A lead sees no providers, and may only name fewer of those that an administrator has named.
-  const leads = useLeads();
-  const providers = useQuery({ ...providersQuery, enabled: !leads }).data?.data ?? [];
-  const routes = useQuery({ ...routesQuery, enabled: !leads }).data?.data ?? [];
-  const names = [
-    ...new Set([...[...providers, ...routes].map(({ name }) => name), ...(value.providers ?? [])]),
-  ];
   return (
     <>
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
@@ -85,18 +80,15 @@ function Rules({
           error={error?.of('self_service.budget_usd_per_month')}
         />
       </SimpleGrid>
-      {(!leads || value.providers !== null) && (
-        <MultiSelect
-          label="Providers and routes of members' keys"
-          placeholder={value.providers === null ? 'All, also those added later' : undefined}
-          data={names}
-          value={value.providers ?? []}
-          onChange={(chosen) => onChange({ ...value, providers: chosen.length === 0 ? null : chosen })}
-          error={error?.of('self_service.providers')}
-          clearable
-          clearButtonProps={{ 'aria-label': 'Allow all providers' }}
-        />
-      )}
+      <ProviderNames
+        label="Providers and routes of members' keys"
+        all="All, also those added later"
+        value={value.providers}
+        onChange={(providers) => onChange({ ...value, providers })}
+        error={error?.of('self_service.providers')}
+        team={shown?.id}
+        allowed={shown?.self_service?.providers ?? null}
+      />
     </>
   );
 }

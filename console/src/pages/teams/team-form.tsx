@@ -103,6 +103,7 @@ export function TeamForm({
             value={draft}
             onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}
             error={error}
+            stored={shown && { owner: { team: shown.id }, budgets: shown.budgets }}
           />
         </>
       )}
@@ -110,6 +111,7 @@ export function TeamForm({
         value={draft.self_service}
         onChange={(self_service) => setDraft({ ...draft, self_service })}
         error={error}
+        shown={shown}
       />
     </FormModal>
   );

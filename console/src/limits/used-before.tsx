@@ -1,0 +1,56 @@
+import { Text } from '@mantine/core';
+import { useState } from 'react';
+import { ErrorAlert } from '../display/error-alert';
+import { ExactTime } from '../figures/figure';
+import { formatUsd, nanoOf } from '../figures/money';
+import { count } from '../figures/numbers';
+import { startOf } from '../url/calendar';
+import { useReportZone } from '../url/time-zone';
+import { useUsage } from '../usage/use-usage';
+import type { Budget } from './limit-draft';
+
+/** Whose budget it is, as usage is filtered. */
+export type BudgetOwner = { team: string } | { key: string };
+
+/** What tells the budgets of one owner apart. One that has it already keeps what was used. */
+export function isSameBudget(a: Budget, b: Budget): boolean {
+  return a.period === b.period && (a.usd === undefined) === (b.usd === undefined);
+}
+
+/** Says of a budget that is not stored yet from when it counts, and what was used before in its day, week or month. */
+export function UsedBefore({ owner, budget }: { owner: BudgetOwner; budget: Budget }) {
+  const zone = useReportZone();
+  const [now] = useState(() => new Date());
+  const { period } = budget;
+  const from = period === 'total' ? now : startOf(period, now, zone);
+  const usage = useUsage(
+    { ...owner, group_by: 'provider', from: from.toISOString(), to: now.toISOString(), limit: 1 },
+    period !== 'total',
+  );
+  if (usage.error !== null) return <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />;
+  const totals = usage.data?.totals;
+  const used = usedOf(budget, totals);
+  return (
+    <Text size="xs" c="dimmed" mt="xs" role="status">
+      Counts from when it is saved.
+      {period !== 'total' && used !== undefined && (
+        <>
+          {' '}
+          {used} before, since <ExactTime at={from.toISOString()} />
+          {totals?.calls === 0 ? '.' : ', which does not count.'}
+        </>
+      )}
+    </Text>
+  );
+}
+
+type Totals = NonNullable<ReturnType<typeof useUsage>['data']>['totals'];
+
+/** "$20.17 was spent", or undefined while it is not known. */
+function usedOf({ usd }: Budget, totals: Totals | undefined): string | undefined {
+  if (totals === undefined || totals === null) return undefined;
+  if (totals.calls === 0) return 'Nothing was used';
+  return usd === undefined
+    ? `${count(totals.total_tokens)} tokens were used`
+    : `${formatUsd(nanoOf(totals.cost_usd))} was spent`;
+}
