@@ -44,7 +44,7 @@ it('is empty if all is well', async () => {
 
 describe('lists', () => {
   it('that no provider takes calls, until one is added and enabled', async () => {
-    const empty = await startTestGateway({ PROVIDER_URL: undefined });
+    const empty = await startTestGateway();
     try {
       const list = async () => (await empty.admin<Attention>('GET', '/attention')).data;
       const missing = { kind: 'provider_missing', level: 'critical', count: 1, names: [], detail: null };

@@ -6,7 +6,7 @@ let provider: FakeProvider;
 let gateway: TestGateway;
 beforeAll(async () => {
   provider = await FakeProvider.start();
-  gateway = await startTestGateway({ PROVIDER_URL: undefined });
+  gateway = await startTestGateway();
 });
 afterAll(async () => {
   await gateway.stop();
