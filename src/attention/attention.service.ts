@@ -64,7 +64,7 @@ export class AttentionService {
     const failingSinks = sinks.filter(({ state }) => state === 'failing');
     const { reasons } = await this.readiness.now();
     const others = reasons.filter((reason) => failingSinks.length === 0 || !reason.startsWith(SINKS_BEHIND));
-    const { data: unpriced } = await this.prices.missing();
+    const unpriced = await this.prices.missing();
     const [first] = failing;
     return {
       missing: enabled.size === 0 ? item('provider_missing', 'critical', [], 1) : null,

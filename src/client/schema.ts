@@ -615,7 +615,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List models that were called in the last 7 days and have no price */
+        /**
+         * List models that were called this month, or in the last 7 days, and have no price
+         * @description Read from the sums of usage, which have a call within 10 seconds.
+         */
         get: operations["listMissingPrices"];
         put?: never;
         post?: never;
@@ -652,7 +655,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Get a price, such as the one of a call (`price_id`) */
+        get: operations["getPrice"];
         put?: never;
         post?: never;
         /** Remove a custom price */
@@ -4902,7 +4906,24 @@ export interface components {
                  * @example 2026-01-31
                  */
                 last_day: string;
+                /**
+                 * @description Calls with token counts and without a cost.
+                 * @example 120
+                 */
+                calls: number;
             }[];
+            /**
+             * Format: date-time
+             * @description Calls that started at this time or later are counted.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description Calls that started before this time are counted.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            to: string;
         };
         /**
          * @example {
@@ -8327,7 +8348,12 @@ export interface operations {
     };
     listMissingPrices: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Calls that started at this time or later. Default: 7 days ago, or the begin of the month in `REPORT_TIMEZONE` if that is earlier. For example `2026-01-31T12:00:00.000Z`. */
+                from?: string;
+                /** @description Calls that started before this time. Default: now. For example `2026-01-31T12:00:00.000Z`. */
+                to?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -8365,6 +8391,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Repriced"];
+                };
+            };
+        };
+    };
+    getPrice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the price. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The price. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Price"];
                 };
             };
         };

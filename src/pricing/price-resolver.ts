@@ -94,6 +94,12 @@ export class PriceResolver {
     return priceAt(this.known(provider, model) ?? [], at);
   }
 
+  /** Those of the models that have no price at any time. One whose prices could not be read is among them. */
+  async withoutPrice<T extends { provider: string; model: string }>(models: readonly T[]): Promise<T[]> {
+    await this.load(models);
+    return models.filter(({ provider, model }) => (this.known(provider, model) ?? []).length === 0);
+  }
+
   private start(missing: ReadonlyMap<string, PricedModel>): Promise<void> {
     const work = this.read(missing).catch((error: unknown) => {
       this.outage.report('Prices cannot be read right now', describeError(error));

@@ -10,13 +10,14 @@ import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
 import { CurrentActor } from '../admin/current-actor.js';
 import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
-import { nothingSchema } from '../admin/fields.schema.js';
 import type { Page } from '../database/page.js';
 import type { Expected } from '../database/revision.js';
 import type { Actor } from '../platform/actor.js';
 import {
   type MissingPrices,
   missingPricesSchema,
+  type MissingQuery,
+  missingQuerySchema,
   type NewPrice,
   newPriceSchema,
   type PriceChange,
@@ -36,13 +37,17 @@ import {
   type ResolveQuery,
   resolveQuerySchema,
 } from './prices.schema.js';
+import { MissingPricesService } from './missing-prices.service.js';
 import { PricesService } from './prices.service.js';
 
 /** With If-Match, a change of a price that has changed meanwhile gets 409. */
 @AdminController('prices', { name: 'Prices', description: 'What models cost, and what calls cost with it.' })
 @EntityTags()
 export class PricesController {
-  constructor(private readonly prices: PricesService) {}
+  constructor(
+    private readonly prices: PricesService,
+    private readonly missingPrices: MissingPricesService,
+  ) {}
 
   @Get()
   @Roles(['viewer'])
@@ -77,11 +82,12 @@ export class PricesController {
   @Roles(['viewer'])
   @ApiOperation({
     operationId: 'listMissingPrices',
-    summary: 'List models that were called in the last 7 days and have no price',
+    summary: 'List models that were called this month, or in the last 7 days, and have no price',
+    description: 'Read from the sums of usage, which have a call within 10 seconds.',
   })
   @ApiOkResponse({ standardSchema: missingPricesSchema, description: 'All such models.' })
-  missing(@Query({ schema: nothingSchema }) _: object): Promise<MissingPrices> {
-    return this.prices.missing();
+  missing(@Query({ schema: missingQuerySchema }) query: MissingQuery): Promise<MissingPrices> {
+    return this.missingPrices.list(query);
   }
 
   @Post('reprice')
@@ -99,6 +105,15 @@ export class PricesController {
     @CurrentActor() by: Actor,
   ): Promise<RepricedView> {
     return this.prices.reprice(repricing, by);
+  }
+
+  @Get(':id')
+  @Roles(['viewer', 'team'])
+  @ApiOperation({ operationId: 'getPrice', summary: 'Get a price, such as the one of a call (`price_id`)' })
+  @ApiOkResponse({ standardSchema: priceSchema, description: 'The price.', headers: ETAG })
+  @ApiErrors(404)
+  get(@Param('id', { schema: priceId }) id: string): Promise<PriceView> {
+    return this.prices.get(id);
   }
 
   @Patch(':id')

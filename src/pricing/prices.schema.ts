@@ -11,6 +11,7 @@ import {
   time,
   timestamp,
   version,
+  withTimeRange,
 } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import { EXTRA_UNITS, type ExtraUnit, MAX_TIERS, type Tier } from './cost.js';
@@ -212,8 +213,24 @@ export const resolutionSchema = z
   .meta({ id: 'PriceResolution' });
 export type Resolution = z.output<typeof resolutionSchema>;
 
-/** How far `GET /admin/v1/prices/missing` looks back. */
+/** How far back models without a price are looked for at least: rows of these days get their costs without `reprice`. */
 export const MISSING_DAYS = 7;
+
+/** `GET /admin/v1/prices/missing` */
+export const missingQuerySchema = withTimeRange(
+  z.strictObject({
+    from: time().optional().meta({
+      description:
+        'Calls that started at this time or later. Default: 7 days ago, or the begin of the month in `REPORT_TIMEZONE` if that is earlier.',
+      example: EXAMPLE_TIME,
+    }),
+    to: time().optional().meta({
+      description: 'Calls that started before this time. Default: now.',
+      example: EXAMPLE_TIME,
+    }),
+  }),
+);
+export type MissingQuery = z.output<typeof missingQuerySchema>;
 
 export const missingPricesSchema = z
   .strictObject({
@@ -225,9 +242,15 @@ export const missingPricesSchema = z
           model: CALLED_MODEL,
           first_day: z.string().meta({ description: 'First UTC day of such a call.', example: '2026-01-29' }),
           last_day: z.string().meta({ description: 'Last UTC day of such a call.', example: '2026-01-31' }),
+          calls: z.int().meta({
+            description: 'Calls with token counts and without a cost.',
+            example: 120,
+          }),
         }),
       )
       .meta({ description: 'The models, by provider.' }),
+    from: timestamp('Calls that started at this time or later are counted.'),
+    to: timestamp('Calls that started before this time are counted.'),
   })
   .meta({ id: 'MissingPrices' });
 export type MissingPrices = z.output<typeof missingPricesSchema>;

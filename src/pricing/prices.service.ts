@@ -16,7 +16,6 @@ import { PRICE_COLUMNS, type PriceRow, SELECT_PRICES } from './price-rows.js';
 import { isSameAmount, priceView } from './price-view.js';
 import {
   MISSING_DAYS,
-  type MissingPrices,
   type NewPrice,
   type PriceChange,
   type PriceFilter,
@@ -107,6 +106,11 @@ export class PricesService {
     return this.inForce(changing);
   }
 
+  /** @throws ServiceError not_found */
+  get(id: string): Promise<PriceView> {
+    return find(this.manager, id);
+  }
+
   /**
    * Removes a price. Rows of the log keep their cost, and the id of the price.
    *
@@ -136,21 +140,9 @@ export class PricesService {
     };
   }
 
-  /** Models called in the last days that have no price. */
-  async missing(): Promise<MissingPrices> {
-    const models = await this.unpriced.list(MISSING_DAYS);
-    await this.resolver.load(models);
-    return {
-      data: models
-        .filter(({ provider, model }) => (this.resolver.known(provider, model) ?? []).length === 0)
-        .map(({ provider, model, first_day, last_day }) => ({
-          provider,
-          catalog: this.providers.catalogOf(provider),
-          model,
-          first_day,
-          last_day,
-        })),
-    };
+  /** Models called in the last 7 days that have no price. */
+  async missing(): Promise<{ provider: string; model: string }[]> {
+    return this.resolver.withoutPrice(await this.unpriced.list(MISSING_DAYS));
   }
 
   /**

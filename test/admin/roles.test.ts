@@ -98,6 +98,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/prices': ['viewer'],
   'GET /admin/v1/prices/resolve': ['viewer', 'team'],
   'GET /admin/v1/prices/missing': ['viewer'],
+  'GET /admin/v1/prices/:id': ['viewer', 'team'],
   'GET /admin/v1/webhooks': ['viewer'],
   'GET /admin/v1/webhooks/:id': ['viewer'],
   'GET /admin/v1/webhooks/:id/deliveries': ['viewer'],

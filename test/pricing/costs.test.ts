@@ -1,7 +1,7 @@
 import { CatalogService } from '../../src/pricing/catalog.service.js';
 import { CostRepair } from '../../src/pricing/cost-repair.service.js';
 import { LogWriter } from '../../src/request-log/writer/log-writer.js';
-import { logRow } from '../request-log/rows.js';
+import { insertRow, logRow } from '../request-log/rows.js';
 import { Scrape } from '../observability/scrape.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
@@ -179,15 +179,33 @@ describe('the cost of a call', () => {
 describe('a model without a price', () => {
   it('is listed as missing, gets a price at once, and its earlier rows within two repairs', async () => {
     const { id } = await priced.call('mine', 'qwen-7b', OPENAI);
-    const { data } = await admin<{ data: object[] }>('GET', '/prices/missing');
     const today = new Date().toISOString().slice(0, 10);
-    expect(data).toContainEqual({
-      provider: 'mine',
-      catalog: null,
-      model: 'qwen-7b',
-      first_day: today,
-      last_day: today,
+    const missing = async (range = '') =>
+      (await admin<{ data: { model: string }[] }>('GET', `/prices/missing${range}`)).data.filter(
+        ({ model }) => model === 'qwen-7b',
+      );
+    const listed = await eventually(async () => {
+      const found = await missing();
+      return found.length > 0 && found;
     });
+    expect(listed).toEqual([
+      { provider: 'mine', catalog: null, model: 'qwen-7b', first_day: today, last_day: today, calls: 1 },
+    ]);
+    // A month that is over has its own.
+    const [start, end] = [20, 19].map((days) => new Date(Date.now() - days * 86_400_000));
+    const range = `?from=${start!.toISOString()}&to=${end!.toISOString()}`;
+    expect(await missing(range)).toEqual([]);
+    const middle = new Date(start!.getTime() + 3_600_000);
+    const old = { provider: 'mine', model: 'qwen-7b', prompt_tokens: 1 };
+    await insertRow(priced.gateway.database, middle, old);
+    await insertRow(priced.gateway.database, middle, old);
+    const [day] = middle.toISOString().split('T');
+    expect(
+      await eventually(async () => {
+        const found = await missing(range);
+        return found.length > 0 && found;
+      }),
+    ).toMatchObject([{ first_day: day, last_day: day, calls: 2 }]);
 
     const price = await admin<Price>('POST', '/prices', {
       catalog: 'mine',

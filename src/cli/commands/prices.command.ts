@@ -97,20 +97,18 @@ Examples:
     .addHelpText('after', '\nExample:\n  postern prices resolve openai gpt-4o-mini')
     .action(action(resolve));
 
-  prices
-    .command('missing')
-    .description('list models that were called in the last 7 days and have no price')
+  addRangeOptions(
+    prices
+      .command('missing')
+      .description('list models that were called this month, or in the last 7 days, and have no price'),
+  )
     .option('--wide', 'print every column in full, also if the terminal is narrower')
     .option('--json', 'print the list as JSON')
-    .addHelpText('after', '\nExample:\n  postern prices missing')
-    .action(
-      action(async ({ api, out }) => {
-        const missing = await api.get<MissingPrices>('prices/missing');
-        if (out.isJson) out.json(missing);
-        else
-          out.page({ ...missing, next_cursor: null }, { noun: 'models without a price', columns: MISSING });
-      }),
-    );
+    .addHelpText(
+      'after',
+      '\nExamples:\n  postern prices missing\n  postern prices missing --from 2030-01-01 --to 2030-02-01',
+    )
+    .action(action(missing));
 
   addRangeOptions(
     prices.command('reprice').description('compute the costs of stored calls again, with the prices of now'),
@@ -143,6 +141,15 @@ async function amountsOf(api: Api, options: Amounts): Promise<object> {
     effective_from: effectiveFrom && parseTime(effectiveFrom, 1, '--effective-from', await api.zone()),
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+async function missing({ api, out }: Session, options: { from?: string; to?: string }) {
+  const found = await api.get<MissingPrices>('prices/missing', {
+    ...parseRange(options, await api.zone()),
+  });
+  if (out.isJson) return out.json(found);
+  out.note(`Calls from ${minuteTime(found.from)} to ${minuteTime(found.to)}:\n`);
+  out.page({ ...found, next_cursor: null }, { noun: 'models without a price', columns: MISSING });
 }
 
 async function set({ api, out }: Session, options: Amounts, catalog?: string, model?: string) {
@@ -249,4 +256,5 @@ const MISSING: readonly Column<MissingPrices['data'][number]>[] = [
   { head: 'MODEL', cell: ({ model }) => model, min: 12 },
   { head: 'FIRST DAY', cell: ({ first_day: day }) => day, drop: 1 },
   { head: 'LAST DAY', cell: ({ last_day: day }) => day },
+  { head: 'CALLS', cell: ({ calls }) => count(calls), align: 'right' },
 ];

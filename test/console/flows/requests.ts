@@ -3,6 +3,7 @@ import { ADMIN_TOKEN } from '../../support/gateway.js';
 import { openPage, settled, signedIn, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { callWith } from '../model-provider.js';
+import { insertRow } from '../../request-log/rows.js';
 
 /** The list of requests and what it says of one. */
 export function requestFlows(gateway: ConsoleGateway): void {
@@ -53,6 +54,29 @@ export function requestFlows(gateway: ConsoleGateway): void {
     await page.keyboard.press('Escape');
     await page.waitForURL((url) => !url.searchParams.has('id'));
     await done();
+  });
+
+  it('shows the price that the cost of a call came from, whatever applies to its time now', async () => {
+    const amounts = { catalog: 'local', model: 'once-priced', input: '1000', output: '1000' };
+    const { id: priceId } = await gateway.admin<{ id: string }>('POST', '/admin/v1/prices', amounts);
+    const id = await insertRow(gateway.database, new Date(), {
+      ...{ provider: 'local', model: 'once-priced', prompt_tokens: 1_000, completion_tokens: 100 },
+      ...{ cost_usd: '1.1', price_id: priceId },
+    });
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString();
+    await gateway.admin('POST', '/admin/v1/prices', { ...amounts, input: '5', effective_from: yesterday });
+    const { page, done } = await signedIn(gateway.url, `/requests?range=1h&id=${id}`);
+    const drawer = page.getByRole('dialog');
+    await drawer.getByRole('cell', { name: '$1,000.00' }).first().waitFor();
+    await drawer.getByText('Price of once-priced in local (own price).').waitFor();
+    await gateway.admin('PATCH', `/admin/v1/prices/${priceId}`, { input: '7' });
+    await page.reload();
+    await drawer.getByText('The price of once-priced in local was changed since').waitFor();
+    expect(await drawer.getByRole('cell', { name: '$7.00' }).count()).toBe(0);
+    await gateway.admin('DELETE', `/admin/v1/prices/${priceId}`);
+    await page.reload();
+    await drawer.getByText('The price at that time was removed since').waitFor();
+    await done(/404/);
   });
 
   it('can be used with the keyboard alone', async () => {

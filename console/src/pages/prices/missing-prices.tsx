@@ -4,11 +4,15 @@ import { api } from '../../api/client';
 import { useMayChange } from '../../app/session';
 import { ErrorAlert } from '../../display/error-alert';
 import { WarningIcon } from '../../display/icons';
+import { count } from '../../figures/numbers';
+import { shortTime } from '../../figures/times';
+import { useTimeZone } from '../../url/time-zone';
 import type { Missing } from './price';
 
-/** Models that were called in the last 7 days and have no price: their cost is unknown. Nothing if there is none. */
+/** Models that were called lately and have no price: their cost is unknown. Nothing if there is none. */
 export function MissingPrices({ onPrice }: { onPrice: (missing: Missing) => void }) {
   const mayChange = useMayChange();
+  const zone = useTimeZone();
   const { data, error, refetch } = useQuery({
     queryKey: ['prices', 'missing'],
     queryFn: ({ signal }) => api.get('/admin/v1/prices/missing', { signal }),
@@ -24,7 +28,8 @@ export function MissingPrices({ onPrice }: { onPrice: (missing: Missing) => void
         </Title>
       </Group>
       <Text size="sm" c="dimmed" mb="sm">
-        Called in the last 7 days. The cost of these calls is unknown, and missing from all sums.
+        Called since {shortTime(new Date(data.from), zone)}. The cost of these calls is unknown, and missing
+        from all sums.
       </Text>
       <Stack gap={6} component="ul" p={0} m={0} style={{ listStyle: 'none' }}>
         {data.data.map((missing) => (
@@ -41,7 +46,8 @@ export function MissingPrices({ onPrice }: { onPrice: (missing: Missing) => void
                 {missing.model}
               </Text>{' '}
               <Text span size="sm" c="dimmed">
-                of {missing.provider}, last called {missing.last_day}
+                of {missing.provider}, {missing.calls === 1 ? '1 call' : `${count(missing.calls)} calls`},
+                last on {missing.last_day}
               </Text>
             </span>
             {mayChange && (

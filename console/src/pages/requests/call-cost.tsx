@@ -1,26 +1,26 @@
 import { Alert, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { api, type ResponseOf } from '../../api/client';
+import { api, ApiError, type ResponseOf } from '../../api/client';
 import { exactUsd, formatUsd, nanoOf } from '../../figures/money';
 import { count } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
 import { isFromStart } from '../prices/price';
 import type { Call } from './call';
 
-type Resolution = ResponseOf<'/admin/v1/prices/resolve', 'get'>;
-type Price = NonNullable<Resolution['price']>;
+type Price = ResponseOf<'/admin/v1/prices/{id}', 'get'>;
 
 /** The tokens of a call, the price of each kind, and the cost that came of them. */
 export function CallCost({ call }: { call: Call }) {
-  const { provider, model, started_at, price_id, cost_usd, prompt_tokens } = call;
-  const resolution = useQuery({
-    queryKey: ['price', provider, model, started_at],
+  const { price_id, cost_usd, prompt_tokens } = call;
+  const found = useQuery({
+    queryKey: ['price', price_id],
     queryFn: ({ signal }) =>
-      api.get('/admin/v1/prices/resolve', {
-        query: { provider, model: model ?? '', at: started_at },
-        signal,
+      api.get('/admin/v1/prices/{id}', { path: { id: price_id! }, signal }).catch((error: unknown) => {
+        // It was removed.
+        if (error instanceof ApiError && error.status === 404) return null;
+        throw error;
       }),
-    enabled: price_id !== null && model !== null,
+    enabled: price_id !== null,
     staleTime: 60_000,
   });
   if (call.outcome === 'cached') {
@@ -41,9 +41,9 @@ export function CallCost({ call }: { call: Call }) {
       </Text>
     );
   }
-  // The price in force may have changed since; the one of the row is shown only if it is the same.
-  const price = resolution.data?.price?.id === price_id ? (resolution.data?.price ?? null) : null;
-  const rows = tokenRows(call, price);
+  const price = found.data ?? null;
+  const hasChanged = price !== null && hasOtherAmounts(call, price);
+  const rows = tokenRows(call, hasChanged ? null : price);
   return (
     <>
       <DataTable
@@ -61,11 +61,11 @@ export function CallCost({ call }: { call: Call }) {
         }}
       />
       <Text size="xs" c="dimmed" mt={6}>
-        {sourceOf(call, price)}
+        {sourceOf(call, price, hasChanged)}
       </Text>
-      {resolution.error !== null && (
+      {found.error !== null && (
         <Alert color="red" variant="outline" mt="xs">
-          The price could not be read: {resolution.error.message}
+          The price could not be read: {found.error.message}
         </Alert>
       )}
     </>
@@ -125,11 +125,24 @@ function costOf(tokens: number, perMillion: string): bigint {
   return (product + 500_000n) / 1_000_000n;
 }
 
-function sourceOf({ cost_usd, price_id }: Call, price: Price | null): string {
+/** Whether the amounts of the price cannot have led to the cost of the call: an own price can be changed. */
+function hasOtherAmounts(call: Call, price: Price): boolean {
+  // Such a price has more parts than are known here.
+  if (call.cost_usd === null || price.tiers !== null || price.extra !== null || price.cache_write_1h !== null)
+    return false;
+  const parts = tokenRows(call, price).map(({ tokens, perMillion }) => costOf(tokens, perMillion ?? '0'));
+  const difference = parts.reduce((sum, part) => sum + part, nanoOf(price.per_call)) - nanoOf(call.cost_usd);
+  // Each part is rounded.
+  return difference > BigInt(parts.length) || -difference > BigInt(parts.length);
+}
+
+function sourceOf({ cost_usd, price_id }: Call, price: Price | null, hasChanged: boolean): string {
   if (cost_usd === null)
     return 'No cost: the model has no price, or tokens are missing. Set one under Prices.';
   if (price_id === null) return 'The provider reported this cost.';
-  if (price === null) return 'The price at that time was replaced since; the cost is what it was then.';
+  if (price === null) return 'The price at that time was removed since; the cost is what it was then.';
+  if (hasChanged)
+    return `The price of ${price.model} in ${price.catalog} was changed since; the cost is what it was then.`;
   const list = price.source === 'catalog' ? 'catalogue' : 'own price';
   return `Price of ${price.model} in ${price.catalog} (${list})${isFromStart(price) ? '' : `, in force since ${price.effective_from.slice(0, 10)}`}.`;
 }
