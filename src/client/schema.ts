@@ -3461,7 +3461,7 @@ export interface components {
              */
             cache_write_tokens: number | null;
             /**
-             * @description Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one. Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input. Null if the provider reported none of these, which is usual.
+             * @description Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, searches, sessions, seconds, characters, pages and images, their `size` and `quality`, `uncounted_tools`, and a `service_tier` other than the default one. Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input. Null if the provider reported none of these, which is usual.
              * @example {}
              */
             extra_usage: {
@@ -3719,7 +3719,7 @@ export interface components {
              */
             cache_write_tokens: number | null;
             /**
-             * @description Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one. Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input. Null if the provider reported none of these, which is usual.
+             * @description Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, searches, sessions, seconds, characters, pages and images, their `size` and `quality`, `uncounted_tools`, and a `service_tier` other than the default one. Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input. Null if the provider reported none of these, which is usual.
              * @example {}
              */
             extra_usage: {
@@ -4474,7 +4474,7 @@ export interface components {
              */
             per_call: string | null;
             /**
-             * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+             * @description Units with a price of their own: USD per million tokens, or per thousand searches, images, pages, seconds or characters. A call of which a unit such as `images` is not known has no cost.
              * @example {
              *       "web_searches": "10.00"
              *     }
@@ -4525,6 +4525,51 @@ export interface components {
                  * @example 10.00
                  */
                 search_units?: string;
+                /**
+                 * @description USD per thousand of `file_searches`.
+                 * @example 10.00
+                 */
+                file_searches?: string;
+                /**
+                 * @description USD per thousand of `code_sessions`.
+                 * @example 10.00
+                 */
+                code_sessions?: string;
+                /**
+                 * @description USD per thousand of `input_audio_seconds`.
+                 * @example 10.00
+                 */
+                input_audio_seconds?: string;
+                /**
+                 * @description USD per thousand of `output_audio_seconds`.
+                 * @example 10.00
+                 */
+                output_audio_seconds?: string;
+                /**
+                 * @description USD per thousand of `input_characters`.
+                 * @example 10.00
+                 */
+                input_characters?: string;
+                /**
+                 * @description USD per thousand of `pages`.
+                 * @example 10.00
+                 */
+                pages?: string;
+                /**
+                 * @description USD per thousand of `annotated_pages`.
+                 * @example 10.00
+                 */
+                annotated_pages?: string;
+                /**
+                 * @description USD per thousand of `images`.
+                 * @example 10.00
+                 */
+                images?: string;
+                /**
+                 * @description USD per thousand of `video_seconds`.
+                 * @example 10.00
+                 */
+                video_seconds?: string;
             } | null;
             /** @description Other prices for some calls. All that apply are put over the price in this order. */
             tiers: {
@@ -4540,6 +4585,26 @@ export interface components {
                  * @example batch
                  */
                 service_tier?: string;
+                /**
+                 * @description For images or videos of this size. A call of which it is not known has no cost.
+                 * @example 1024x1024
+                 */
+                size?: string;
+                /**
+                 * @description For images or videos of this quality. A call of which it is not known has no cost.
+                 * @example high
+                 */
+                quality?: string;
+                /**
+                 * @description In place of prices: what tokens cost, in parts of their usual price. Images, searches and other counted units keep their price.
+                 * @example 0.5
+                 */
+                factor?: string;
+                /**
+                 * @description The same for tokens read from the cache. Absent: `factor`.
+                 * @example 0.5
+                 */
+                cached_factor?: string;
                 /**
                  * @description USD per million input tokens; null: they are free.
                  * @example 2.50
@@ -4566,7 +4631,7 @@ export interface components {
                  */
                 output?: string | null;
                 /**
-                 * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+                 * @description Units with a price of their own: USD per million tokens, or per thousand searches, images, pages, seconds or characters. A call of which a unit such as `images` is not known has no cost.
                  * @example {
                  *       "web_searches": "10.00"
                  *     }
@@ -4617,6 +4682,51 @@ export interface components {
                      * @example 10.00
                      */
                     search_units?: string;
+                    /**
+                     * @description USD per thousand of `file_searches`.
+                     * @example 10.00
+                     */
+                    file_searches?: string;
+                    /**
+                     * @description USD per thousand of `code_sessions`.
+                     * @example 10.00
+                     */
+                    code_sessions?: string;
+                    /**
+                     * @description USD per thousand of `input_audio_seconds`.
+                     * @example 10.00
+                     */
+                    input_audio_seconds?: string;
+                    /**
+                     * @description USD per thousand of `output_audio_seconds`.
+                     * @example 10.00
+                     */
+                    output_audio_seconds?: string;
+                    /**
+                     * @description USD per thousand of `input_characters`.
+                     * @example 10.00
+                     */
+                    input_characters?: string;
+                    /**
+                     * @description USD per thousand of `pages`.
+                     * @example 10.00
+                     */
+                    pages?: string;
+                    /**
+                     * @description USD per thousand of `annotated_pages`.
+                     * @example 10.00
+                     */
+                    annotated_pages?: string;
+                    /**
+                     * @description USD per thousand of `images`.
+                     * @example 10.00
+                     */
+                    images?: string;
+                    /**
+                     * @description USD per thousand of `video_seconds`.
+                     * @example 10.00
+                     */
+                    video_seconds?: string;
                 } | null;
             }[] | null;
             /**
@@ -4697,7 +4807,7 @@ export interface components {
              */
             per_call?: string | null;
             /**
-             * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+             * @description Units with a price of their own: USD per million tokens, or per thousand searches, images, pages, seconds or characters. A call of which a unit such as `images` is not known has no cost.
              * @example {
              *       "web_searches": "10.00"
              *     }
@@ -4748,6 +4858,51 @@ export interface components {
                  * @example 10.00
                  */
                 search_units?: string;
+                /**
+                 * @description USD per thousand of `file_searches`.
+                 * @example 10.00
+                 */
+                file_searches?: string;
+                /**
+                 * @description USD per thousand of `code_sessions`.
+                 * @example 10.00
+                 */
+                code_sessions?: string;
+                /**
+                 * @description USD per thousand of `input_audio_seconds`.
+                 * @example 10.00
+                 */
+                input_audio_seconds?: string;
+                /**
+                 * @description USD per thousand of `output_audio_seconds`.
+                 * @example 10.00
+                 */
+                output_audio_seconds?: string;
+                /**
+                 * @description USD per thousand of `input_characters`.
+                 * @example 10.00
+                 */
+                input_characters?: string;
+                /**
+                 * @description USD per thousand of `pages`.
+                 * @example 10.00
+                 */
+                pages?: string;
+                /**
+                 * @description USD per thousand of `annotated_pages`.
+                 * @example 10.00
+                 */
+                annotated_pages?: string;
+                /**
+                 * @description USD per thousand of `images`.
+                 * @example 10.00
+                 */
+                images?: string;
+                /**
+                 * @description USD per thousand of `video_seconds`.
+                 * @example 10.00
+                 */
+                video_seconds?: string;
             } | null;
             /** @description Other prices for some calls. All that apply are put over the price in this order. */
             tiers?: {
@@ -4763,6 +4918,26 @@ export interface components {
                  * @example batch
                  */
                 service_tier?: string;
+                /**
+                 * @description For images or videos of this size. A call of which it is not known has no cost.
+                 * @example 1024x1024
+                 */
+                size?: string;
+                /**
+                 * @description For images or videos of this quality. A call of which it is not known has no cost.
+                 * @example high
+                 */
+                quality?: string;
+                /**
+                 * @description In place of prices: what tokens cost, in parts of their usual price. Images, searches and other counted units keep their price.
+                 * @example 0.5
+                 */
+                factor?: string;
+                /**
+                 * @description The same for tokens read from the cache. Absent: `factor`.
+                 * @example 0.5
+                 */
+                cached_factor?: string;
                 /**
                  * @description USD per million input tokens; null: they are free.
                  * @example 2.50
@@ -4789,7 +4964,7 @@ export interface components {
                  */
                 output?: string | null;
                 /**
-                 * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+                 * @description Units with a price of their own: USD per million tokens, or per thousand searches, images, pages, seconds or characters. A call of which a unit such as `images` is not known has no cost.
                  * @example {
                  *       "web_searches": "10.00"
                  *     }
@@ -4840,6 +5015,51 @@ export interface components {
                      * @example 10.00
                      */
                     search_units?: string;
+                    /**
+                     * @description USD per thousand of `file_searches`.
+                     * @example 10.00
+                     */
+                    file_searches?: string;
+                    /**
+                     * @description USD per thousand of `code_sessions`.
+                     * @example 10.00
+                     */
+                    code_sessions?: string;
+                    /**
+                     * @description USD per thousand of `input_audio_seconds`.
+                     * @example 10.00
+                     */
+                    input_audio_seconds?: string;
+                    /**
+                     * @description USD per thousand of `output_audio_seconds`.
+                     * @example 10.00
+                     */
+                    output_audio_seconds?: string;
+                    /**
+                     * @description USD per thousand of `input_characters`.
+                     * @example 10.00
+                     */
+                    input_characters?: string;
+                    /**
+                     * @description USD per thousand of `pages`.
+                     * @example 10.00
+                     */
+                    pages?: string;
+                    /**
+                     * @description USD per thousand of `annotated_pages`.
+                     * @example 10.00
+                     */
+                    annotated_pages?: string;
+                    /**
+                     * @description USD per thousand of `images`.
+                     * @example 10.00
+                     */
+                    images?: string;
+                    /**
+                     * @description USD per thousand of `video_seconds`.
+                     * @example 10.00
+                     */
+                    video_seconds?: string;
                 } | null;
             }[] | null;
             /**
@@ -5033,7 +5253,7 @@ export interface components {
              */
             per_call?: string | null;
             /**
-             * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+             * @description Units with a price of their own: USD per million tokens, or per thousand searches, images, pages, seconds or characters. A call of which a unit such as `images` is not known has no cost.
              * @example {
              *       "web_searches": "10.00"
              *     }
@@ -5084,6 +5304,51 @@ export interface components {
                  * @example 10.00
                  */
                 search_units?: string;
+                /**
+                 * @description USD per thousand of `file_searches`.
+                 * @example 10.00
+                 */
+                file_searches?: string;
+                /**
+                 * @description USD per thousand of `code_sessions`.
+                 * @example 10.00
+                 */
+                code_sessions?: string;
+                /**
+                 * @description USD per thousand of `input_audio_seconds`.
+                 * @example 10.00
+                 */
+                input_audio_seconds?: string;
+                /**
+                 * @description USD per thousand of `output_audio_seconds`.
+                 * @example 10.00
+                 */
+                output_audio_seconds?: string;
+                /**
+                 * @description USD per thousand of `input_characters`.
+                 * @example 10.00
+                 */
+                input_characters?: string;
+                /**
+                 * @description USD per thousand of `pages`.
+                 * @example 10.00
+                 */
+                pages?: string;
+                /**
+                 * @description USD per thousand of `annotated_pages`.
+                 * @example 10.00
+                 */
+                annotated_pages?: string;
+                /**
+                 * @description USD per thousand of `images`.
+                 * @example 10.00
+                 */
+                images?: string;
+                /**
+                 * @description USD per thousand of `video_seconds`.
+                 * @example 10.00
+                 */
+                video_seconds?: string;
             } | null;
             /** @description Other prices for some calls. All that apply are put over the price in this order. */
             tiers?: {
@@ -5099,6 +5364,26 @@ export interface components {
                  * @example batch
                  */
                 service_tier?: string;
+                /**
+                 * @description For images or videos of this size. A call of which it is not known has no cost.
+                 * @example 1024x1024
+                 */
+                size?: string;
+                /**
+                 * @description For images or videos of this quality. A call of which it is not known has no cost.
+                 * @example high
+                 */
+                quality?: string;
+                /**
+                 * @description In place of prices: what tokens cost, in parts of their usual price. Images, searches and other counted units keep their price.
+                 * @example 0.5
+                 */
+                factor?: string;
+                /**
+                 * @description The same for tokens read from the cache. Absent: `factor`.
+                 * @example 0.5
+                 */
+                cached_factor?: string;
                 /**
                  * @description USD per million input tokens; null: they are free.
                  * @example 2.50
@@ -5125,7 +5410,7 @@ export interface components {
                  */
                 output?: string | null;
                 /**
-                 * @description Units with a price of their own: USD per million tokens, or per thousand searches.
+                 * @description Units with a price of their own: USD per million tokens, or per thousand searches, images, pages, seconds or characters. A call of which a unit such as `images` is not known has no cost.
                  * @example {
                  *       "web_searches": "10.00"
                  *     }
@@ -5176,6 +5461,51 @@ export interface components {
                      * @example 10.00
                      */
                     search_units?: string;
+                    /**
+                     * @description USD per thousand of `file_searches`.
+                     * @example 10.00
+                     */
+                    file_searches?: string;
+                    /**
+                     * @description USD per thousand of `code_sessions`.
+                     * @example 10.00
+                     */
+                    code_sessions?: string;
+                    /**
+                     * @description USD per thousand of `input_audio_seconds`.
+                     * @example 10.00
+                     */
+                    input_audio_seconds?: string;
+                    /**
+                     * @description USD per thousand of `output_audio_seconds`.
+                     * @example 10.00
+                     */
+                    output_audio_seconds?: string;
+                    /**
+                     * @description USD per thousand of `input_characters`.
+                     * @example 10.00
+                     */
+                    input_characters?: string;
+                    /**
+                     * @description USD per thousand of `pages`.
+                     * @example 10.00
+                     */
+                    pages?: string;
+                    /**
+                     * @description USD per thousand of `annotated_pages`.
+                     * @example 10.00
+                     */
+                    annotated_pages?: string;
+                    /**
+                     * @description USD per thousand of `images`.
+                     * @example 10.00
+                     */
+                    images?: string;
+                    /**
+                     * @description USD per thousand of `video_seconds`.
+                     * @example 10.00
+                     */
+                    video_seconds?: string;
                 } | null;
             }[] | null;
             /**

@@ -44,6 +44,7 @@ import { ProviderErrors1798000140000 } from '../../migrations/1798000140000-prov
 import { Annotations1798000150000 } from '../../migrations/1798000150000-annotations.js';
 import { LimitRejections1798000160000 } from '../../migrations/1798000160000-limit-rejections.js';
 import { Refusals1798000190000 } from '../../migrations/1798000190000-refusals.js';
+import { UnitPrices1798000230000 } from '../../migrations/1798000230000-unit-prices.js';
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -96,5 +97,6 @@ export const MIGRATIONS = [
   FailingProviders1798000140001,
   LimitRejections1798000160000,
   Refusals1798000190000,
+  UnitPrices1798000230000,
   HotLimits1798000270000,
 ];

@@ -1,6 +1,7 @@
 import type { ConditionalPrice, ModelInfo, ModelPrice } from '@pydantic/genai-prices';
-import { formatDecimal, parseDecimal } from '../platform/decimal.js';
-import { type ExtraPrices, type ExtraUnit, PRICE_SCALE, type Prices, type Tier } from './cost.js';
+import { divideHalfUp, formatDecimal, parseDecimal } from '../platform/decimal.js';
+import { PRICE_SCALE, type Prices, type Tier, UNIT_SCALE } from './cost.js';
+import { type ExtraPrices, type ExtraUnit } from './costs/units.js';
 
 /** A price of the catalogue, as it is stored. */
 export interface CatalogPrice extends Prices {
@@ -27,29 +28,75 @@ const EXTRA: Partial<Record<ExtraUnit, string>> = {
   cached_image_tokens: 'cache_image_read_mtok',
   output_image_tokens: 'output_image_mtok',
   web_searches: 'web_searches_kcount',
+  file_searches: 'storage_searches_kcount',
+  pages: 'input_document_kpages',
+  annotated_pages: 'input_annotated_document_kpages',
+};
+
+/** Prices for an hour. Sound that is neither named as input nor as output may be both. */
+const HOURS: Partial<Record<ExtraUnit, string>> = {
+  input_audio_seconds: 'input_audio_hours',
+  output_audio_seconds: 'output_audio_hours',
+};
+const ANY_HOURS = 'audio_hours';
+const SECONDS_OF_HOUR = 3_600n;
+const THOUSAND = 1_000n;
+
+/** All prices that are read; a model that also has another one is left out, unless it has one for tokens. */
+const READ = new Set<string>([
+  ...Object.values(EXTRA),
+  ...Object.values(HOURS),
+  ANY_HOURS,
+  'requests_kcount',
+]);
+
+/**
+ * What tokens of a batch cost, by price list, in parts of their usual price. Sources, of 25 November 2026: Anthropic's "Batch
+ * processing" (all usage at 50 %), Mistral's "Batch Processing" (50 % discount), Gemini's "Optimization and inference" (50 %;
+ * Vertex AI's "Batch inference": the discounts for cache and batch do not stack). OpenAI's page could not be read; many
+ * readers of it agree on half.
+ */
+const BATCH: Readonly<Record<string, Tier>> = {
+  openai: { service_tier: 'batch', factor: '0.5' },
+  anthropic: { service_tier: 'batch', factor: '0.5' },
+  mistral: { service_tier: 'batch', factor: '0.5' },
+  google: { service_tier: 'batch', factor: '0.5', cached_factor: '1' },
 };
 
 /** A price that was never said to begin. */
 const ALWAYS = new Date(0).toISOString();
 
 /**
- * The prices of a model of the catalogue, one for each date from which a price applies. The catalogue also has units that
- * providers do not report with a response (seconds of audio, pages); they are left out.
+ * The prices of a model of the catalogue, one for each date from which a price applies.
  *
- * @returns none if the catalogue has no price for tokens
+ * @param catalog the price list
+ * @returns none if the catalogue has no price for tokens, and one for something else that providers do not report, such as
+ *   messages
  */
-export function catalogPrices({ id, prices }: ModelInfo): CatalogPrice[] {
+export function catalogPrices({ id, prices }: ModelInfo, catalog: string): CatalogPrice[] {
   const all: ConditionalPrice[] = Array.isArray(prices) ? prices : [{ prices }];
   const isFree = id.endsWith(':free') && all.every((one) => Object.keys(one.prices).length === 0);
-  if (!isFree && !all.some((one) => isTokenPrice(one.prices))) return [];
+  if (!isFree && !all.some((one) => isTokenPrice(one.prices)) && !all.every((one) => isRead(one.prices)))
+    return [];
   const starts = all.flatMap(({ constraint }) =>
     constraint?.type === 'start_date' ? [new Date(constraint.start_date).toISOString()] : [],
   );
-  return [...new Set([ALWAYS, ...starts])].map((from) => priceFrom(all, from, isFree));
+  const batch = BATCH[catalog];
+  return [...new Set([ALWAYS, ...starts])].map((from) => {
+    const price = priceFrom(all, from, isFree);
+    // Half of nothing needs no tier.
+    const hasTokens = price.input !== null || price.output !== null;
+    return batch === undefined || !hasTokens ? price : { ...price, tiers: [...(price.tiers ?? []), batch] };
+  });
 }
 
 function isTokenPrice(prices: ModelPrice): boolean {
   return prices.input_mtok !== undefined || prices.output_mtok !== undefined;
+}
+
+function isRead(prices: ModelPrice): boolean {
+  const names = Object.keys(prices);
+  return names.length > 0 && names.every((name) => READ.has(name));
 }
 
 /** The last entry whose condition holds is the price: the times of day after it are tiers over it. */
@@ -104,12 +151,17 @@ function pricesOf(prices: ModelPrice, pick: (price: Price) => number | undefined
     const number = price === undefined ? undefined : pick(price);
     return number === undefined ? null : decimal(number);
   };
-  const extra = Object.fromEntries(
-    Object.entries(EXTRA).flatMap(([unit, key]) => {
-      const price = textOf(key);
-      return price === null ? [] : [[unit, price]];
-    }),
-  ) as ExtraPrices;
+  const extra: ExtraPrices = {};
+  for (const [unit, key] of Object.entries(EXTRA) as [ExtraUnit, string][]) {
+    const price = textOf(key);
+    if (price !== null) extra[unit] = price;
+  }
+  const isEither = Object.values(HOURS).every((key) => prices[key] === undefined);
+  for (const [unit, key] of Object.entries(HOURS) as [ExtraUnit, string][]) {
+    const price = prices[key] ?? (isEither ? prices[ANY_HOURS] : undefined);
+    const hourly = price === undefined ? undefined : pick(price);
+    if (hourly !== undefined) extra[unit] = perThousandSeconds(hourly);
+  }
   return {
     input: textOf(TOKENS.input),
     cached_input: textOf(TOKENS.cached_input),
@@ -118,6 +170,11 @@ function pricesOf(prices: ModelPrice, pick: (price: Price) => number | undefined
     output: textOf(TOKENS.output),
     extra: Object.keys(extra).length === 0 ? null : extra,
   };
+}
+
+function perThousandSeconds(hourly: number): string {
+  const price = parseDecimal(String(hourly), UNIT_SCALE)!;
+  return formatDecimal(divideHalfUp(price * THOUSAND, SECONDS_OF_HOUR), UNIT_SCALE);
 }
 
 /** The shortest text of a number is the decimal that the catalogue's author wrote; digits beyond the scale are rounded. */

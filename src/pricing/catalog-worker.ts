@@ -9,6 +9,6 @@ import { catalogPrices } from './catalog-prices.js';
  */
 parentPort!.on('message', ({ id, catalog, model }: CatalogQuestion) => {
   const found = calcPrice({}, model, { providerId: catalog });
-  const answer: CatalogAnswer = { id, prices: found === null ? [] : catalogPrices(found.model) };
+  const answer: CatalogAnswer = { id, prices: found === null ? [] : catalogPrices(found.model, catalog) };
   parentPort!.postMessage(answer);
 });

@@ -97,7 +97,7 @@ export class CatalogService implements OnApplicationShutdown {
 }
 
 /** Increased when prices are read from the same catalogue in another way, so that stored ones are replaced. */
-const READING = 1;
+const READING = 2;
 
 function catalogVersion(): string {
   const manifest = new URL('../package.json', import.meta.resolve('@pydantic/genai-prices'));

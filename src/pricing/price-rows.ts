@@ -2,6 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { LookupPool } from '../database/lookup-pool.js';
 import type { CatalogPrice } from './catalog-prices.js';
 import type { StoredPrice } from './cost.js';
+import { joinParts, partsOf, type PriceParts } from './costs/price-parts.js';
 import type { PriceSource } from './price.entity.js';
 
 /** A model of a provider, as calls name it. */
@@ -27,9 +28,17 @@ const AMOUNTS = ['input', 'cached_input', 'cache_write', 'cache_write_1h', 'outp
 
 /** What a price consists of: all columns but its ID, what it is a price of, and what Postern keeps about it. */
 export const PRICE_COLUMNS = ['effective_from', ...AMOUNTS, 'extra', 'tiers', 'note'] as const;
+const STORED_COLUMNS = [...PRICE_COLUMNS, 'units', 'unit_tiers'] as const;
 
 export const SELECT_PRICES = `
-  SELECT p.id, p.catalog, p.model, p.source, p.version, p.created_at, ${PRICE_COLUMNS.map((name) => `p.${name}`).join(', ')}`;
+  SELECT p.id, p.catalog, p.model, p.source, p.version, p.created_at, ${STORED_COLUMNS.map((name) => `p.${name}`).join(', ')}`;
+
+/** As SELECT_PRICES reads it. */
+export type StoredRow = PriceRow & PriceParts;
+
+export function priceRow(row: StoredRow): PriceRow {
+  return joinParts(row);
+}
 
 /**
  * All prices that may apply to these models. Only a custom price has a pattern: a model of the catalogue is stored under the
@@ -48,8 +57,8 @@ export async function findPrices(pool: LookupPool, models: readonly PricedModel[
   const values = (['provider', 'catalog', 'model'] as const).map((name) =>
     models.map((model) => model[name]),
   );
-  for (const { place, ...row } of await pool.query<(PriceRow & { place: number })[]>(FIND, values)) {
-    found[place - 1]!.push(row);
+  for (const { place, ...row } of await pool.query<(StoredRow & { place: number })[]>(FIND, values)) {
+    found[place - 1]!.push(priceRow(row));
   }
   return found;
 }
@@ -59,12 +68,13 @@ const NOTE = 'genai-prices';
 
 /** Stores what the catalogue has, and corrects what an older version of it had. */
 const STORE = `
-  INSERT INTO price (id, catalog, model, source, ${PRICE_COLUMNS.join(', ')})
-  SELECT r.id, $2, $3, 'catalog', ${PRICE_COLUMNS.map((name) => (name === 'note' ? '$4' : `r.${name}`)).join(', ')}
+  INSERT INTO price (id, catalog, model, source, ${STORED_COLUMNS.join(', ')})
+  SELECT r.id, $2, $3, 'catalog', ${STORED_COLUMNS.map((name) => (name === 'note' ? '$4' : `r.${name}`)).join(', ')}
   FROM jsonb_to_recordset($1) AS r (
-    id uuid, effective_from timestamptz, ${AMOUNTS.map((name) => `${name} numeric`).join(', ')}, extra jsonb, tiers jsonb)
+    id uuid, effective_from timestamptz, ${AMOUNTS.map((name) => `${name} numeric`).join(', ')}, extra jsonb, tiers jsonb,
+    units jsonb, unit_tiers jsonb)
   ON CONFLICT (catalog, model, effective_from, source) DO UPDATE
-  SET ${PRICE_COLUMNS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}, version = price.version + 1
+  SET ${STORED_COLUMNS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}, version = price.version + 1
   WHERE price.note IS DISTINCT FROM EXCLUDED.note`;
 
 /** @param version of the catalogue, such as 0.1.8 */
@@ -74,7 +84,7 @@ export async function storeCatalogPrices(
   prices: readonly CatalogPrice[],
   version: string,
 ): Promise<void> {
-  const rows = prices.map((price) => ({ id: uuidv7(), ...price }));
+  const rows = prices.map((price) => ({ id: uuidv7(), ...price, ...partsOf(price.extra, price.tiers) }));
   await pool.query(STORE, [JSON.stringify(rows), catalog, model, `${NOTE} ${version}`]);
 }
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
-import { PRICE_SCALE } from './cost.js';
+import { UNIT_SCALE } from './cost.js';
 import type { PriceRow } from './price-rows.js';
 import type { PriceView } from './prices.schema.js';
 
@@ -32,6 +32,6 @@ export function isSameAmount(one: unknown, other: unknown): boolean {
 }
 
 function plain(value: unknown): unknown {
-  const units = typeof value === 'string' ? parseDecimal(value, PRICE_SCALE) : null;
-  return units === null ? (value ?? null) : formatDecimal(units, PRICE_SCALE);
+  const units = typeof value === 'string' ? parseDecimal(value, UNIT_SCALE) : null;
+  return units === null ? (value ?? null) : formatDecimal(units, UNIT_SCALE);
 }

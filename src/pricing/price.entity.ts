@@ -1,5 +1,6 @@
 import { Check, Column, Entity, PrimaryColumn, Unique, VersionColumn } from 'typeorm';
-import type { ExtraPrices, Tier } from './cost.js';
+import type { Tier } from './cost.js';
+import type { ExtraPrices } from './costs/units.js';
 
 export const PRICE_SOURCES = ['catalog', 'custom'] as const;
 export type PriceSource = (typeof PRICE_SOURCES)[number];
@@ -48,6 +49,22 @@ export class Price {
 
   @Column('jsonb', { nullable: true })
   tiers!: Tier[] | null;
+
+  /** The part of `extra` that versions without this column cannot compute with, see PriceParts. */
+  @Column('jsonb', {
+    nullable: true,
+    comment:
+      'Like extra: USD per thousand images, pages, seconds, characters, file searches and code sessions.',
+  })
+  units!: ExtraPrices | null;
+
+  /** The same part of `tiers`. */
+  @Column('jsonb', {
+    name: 'unit_tiers',
+    nullable: true,
+    comment: 'Like tiers: those with such units, a factor, a size or a quality.',
+  })
+  unitTiers!: Tier[] | null;
 
   /** `catalog`: taken from the catalogue, and never changed by people. */
   @Column('text')

@@ -14,7 +14,8 @@ import {
   withTimeRange,
 } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
-import { EXTRA_UNITS, type ExtraUnit, MAX_TIERS, type Tier } from './cost.js';
+import { MAX_TIERS, type Tier } from './cost.js';
+import { EXTRA_UNITS, type ExtraUnit, isCounted } from './costs/units.js';
 import { PRICE_SOURCES } from './price.entity.js';
 
 const PRICE =
@@ -35,7 +36,8 @@ const ABOUT = {
     'USD per million tokens written to the cache for an hour; null: they cost what any cache write costs.',
   output: 'USD per million output tokens; null: they are free.',
   per_call: 'USD per call with token counts, besides its tokens.',
-  extra: 'Units with a price of their own: USD per million tokens, or per thousand searches.',
+  extra:
+    'Units with a price of their own: USD per million tokens, or per thousand searches, images, pages, seconds or characters. A call of which a unit such as `images` is not known has no cost.',
   tiers: 'Other prices for some calls. All that apply are put over the price in this order.',
   note: 'A remark.',
 };
@@ -51,10 +53,14 @@ const tokenPrices = {
   output: price(ABOUT.output),
 };
 
+const UNIT_PRICE =
+  'must be an amount in USD as text, such as "40": up to 6 digits before the point and 12 after it';
+const unitAmount = () => z.string(UNIT_PRICE).regex(/^\d{1,6}(\.\d{1,12})?$/, UNIT_PRICE);
+
 /** @param unit what is counted besides tokens */
 function extraPrice(unit: ExtraUnit) {
-  const per = unit === 'web_searches' || unit === 'search_units' ? 'thousand' : 'million';
-  return amount()
+  const per = isCounted(unit) ? 'thousand' : 'million';
+  return (isCounted(unit) ? unitAmount() : amount())
     .optional()
     .meta({ description: `USD per ${per} of \`${unit}\`.`, example: '10.00' });
 }
@@ -72,6 +78,27 @@ const extra = z
 
 const timeOfDay = z.string(TIME_OF_DAY).regex(/^([01]\d|2[0-3]):[0-5]\d:[0-5]\d$/, TIME_OF_DAY);
 
+const FACTOR = 'must be a decimal as text, such as "0.5": up to 3 digits before the point and 6 after it';
+const factor = (description: string) =>
+  z
+    .string(FACTOR)
+    .regex(/^\d{1,3}(\.\d{1,6})?$/, FACTOR)
+    .optional()
+    .meta({ description, example: '0.5' });
+
+const TRAIT = 'must be what the provider calls it, such as 1024x1024: 1 to 64 characters of a-z 0-9 - _';
+const trait = (name: 'size' | 'quality') =>
+  z
+    .string(TRAIT)
+    .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, TRAIT)
+    .optional()
+    .meta({
+      description: `For images or videos of this ${name}. A call of which it is not known has no cost.`,
+      example: name === 'size' ? '1024x1024' : 'high',
+    });
+
+const PRICE_NAMES = ['input', 'cached_input', 'cache_write', 'cache_write_1h', 'output', 'extra'] as const;
+
 const tier = z
   .strictObject({
     above: z.int('must be a number of tokens').min(0, 'must be a number of tokens').optional().meta({
@@ -87,11 +114,26 @@ const tier = z
         'For calls of this service tier. Calls of a tier that no entry names have no cost, because tiers are priced differently.',
       example: 'batch',
     }),
+    size: trait('size'),
+    quality: trait('quality'),
+    factor: factor(
+      'In place of prices: what tokens cost, in parts of their usual price. Images, searches and other counted units keep their price.',
+    ),
+    cached_factor: factor('The same for tokens read from the cache. Absent: `factor`.'),
     ...z.object({ ...tokenPrices, extra }).partial().shape,
   })
   .refine(
-    ({ above, between, service_tier: serviceTier }) => (above ?? between ?? serviceTier) !== undefined,
-    'must have above, between or service_tier',
+    ({ above, between, service_tier: serviceTier, size, quality }) =>
+      (above ?? between ?? serviceTier ?? size ?? quality) !== undefined,
+    'must have above, between, service_tier, size or quality',
+  )
+  .refine(
+    (entry) => entry.factor === undefined || PRICE_NAMES.every((name) => entry[name] === undefined),
+    'must have prices or a factor, not both',
+  )
+  .refine(
+    ({ factor: all, cached_factor: cached }) => cached === undefined || all !== undefined,
+    'must have a factor beside cached_factor',
   );
 
 const tiers = z

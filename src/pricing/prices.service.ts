@@ -12,7 +12,8 @@ import type { Actor } from '../platform/actor.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { Price } from './price.entity.js';
 import { PriceResolver } from './price-resolver.js';
-import { PRICE_COLUMNS, type PriceRow, SELECT_PRICES } from './price-rows.js';
+import { PRICE_COLUMNS, priceRow, type PriceRow, SELECT_PRICES, type StoredRow } from './price-rows.js';
+import { partsOf } from './costs/price-parts.js';
 import { isSameAmount, priceView } from './price-view.js';
 import {
   MISSING_DAYS,
@@ -67,7 +68,8 @@ export class PricesService {
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list({ catalog, model, source, limit, cursor }: PriceFilter): Promise<Page<PriceView>> {
     const values = [catalog ?? null, model ?? null, source ?? null, idOfCursor(cursor), limit + 1];
-    return pageOf(await this.manager.query<PriceRow[]>(LIST, values), limit, priceView);
+    const rows = await this.manager.query<StoredRow[]>(LIST, values);
+    return pageOf(rows.map(priceRow), limit, priceView);
   }
 
   /** @throws ServiceError conflict if there is a custom price for the same model from the same time on */
@@ -203,21 +205,26 @@ function columnsOf({
   cache_write,
   cache_write_1h,
   per_call,
+  extra,
+  tiers,
   ...others
 }: PriceChange) {
+  const parts = partsOf(extra ?? null, tiers ?? null);
   return {
     effectiveFrom: effective_from,
     cachedInput: cached_input,
     cacheWrite: cache_write,
     cacheWrite1h: cache_write_1h,
     perCall: per_call,
+    ...(extra !== undefined && { extra: parts.extra, units: parts.units }),
+    ...(tiers !== undefined && { tiers: parts.tiers, unitTiers: parts.unit_tiers }),
     ...others,
   };
 }
 
 async function find(manager: EntityManager, id: string): Promise<PriceView> {
-  const [row] = isUuid(id) ? await manager.query<PriceRow[]>(FIND, [id]) : [];
-  if (row !== undefined) return priceView(row);
+  const [row] = isUuid(id) ? await manager.query<StoredRow[]>(FIND, [id]) : [];
+  if (row !== undefined) return priceView(priceRow(row));
   throw ServiceError.of('not_found', 'id', 'no price has this id; list the prices to find it');
 }
 

@@ -96,7 +96,8 @@ export function integer(max: number): (value: unknown) => number | null {
 }
 
 const MEMBER = /^[a-z][a-z0-9_]{0,63}$/;
-const WORD = /^[a-z][a-z0-9_-]{0,63}$/;
+/** A service tier, a size such as `1024x1024`, a quality. */
+const WORD = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const MAX_MEMBERS = 32;
 
 /**

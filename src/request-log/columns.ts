@@ -249,7 +249,7 @@ export const COLUMNS = {
     phases: USAGE,
     toDomain: usageJson,
     description:
-      'Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, `web_searches`, `search_units`, and a `service_tier` other than the default one. ' +
+      'Usage with a price of its own: `cache_write_1h_tokens`, audio and image tokens, searches, sessions, seconds, characters, pages and images, their `size` and `quality`, `uncounted_tools`, and a `service_tier` other than the default one. ' +
       'Of a WebSocket with several responses, `responses` has their sums by what decides their price: the model, if there were several, the service tier, and the length of the input.',
     nullMeans: 'the provider reported none of these, which is usual.',
   },

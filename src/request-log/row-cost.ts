@@ -24,14 +24,18 @@ export type CostRow = Pick<LogRow, (typeof COST_COLUMNS)[number]>;
 /** SQL condition for rows with token counts, of which the cost can be computed. */
 export const HAS_USAGE_SQL = '(prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)';
 
+/** SQL condition for rows with something that may have a price: tokens, or units such as seconds of sound. */
+export const HAS_PRICED_USAGE_SQL = `(${HAS_USAGE_SQL} OR extra_usage IS NOT NULL)`;
+
 /** SQL condition for rows without a cost. */
 export const IS_UNPRICED_SQL = 'cost_usd IS NULL';
 
 /** SQL condition for rows whose cost the provider did not report. */
-export const IS_PRICEABLE_SQL = `${HAS_USAGE_SQL} AND (${IS_UNPRICED_SQL} OR price_id IS NOT NULL)`;
+export const IS_PRICEABLE_SQL = `${HAS_PRICED_USAGE_SQL} AND (${IS_UNPRICED_SQL} OR price_id IS NOT NULL)`;
 
+/** Whether the row has tokens, or units such as seconds of sound. */
 export function hasUsage(row: CostRow): boolean {
-  return row.prompt_tokens !== null || row.completion_tokens !== null;
+  return row.prompt_tokens !== null || row.completion_tokens !== null || row.extra_usage !== null;
 }
 
 /** The usage that a row holds, without its cost. */

@@ -49,6 +49,56 @@ describe('postern prices', () => {
     expect(await json('prices list --source custom')).toMatchObject({ data: [] });
   });
 
+  it('sets prices of units and of tiers', async () => {
+    const tiers = '--tier size=1024x1536,images=63 --tier service_tier=batch,factor=0.5,cached_factor=1';
+    const { id } = await json<{ id: string }>(
+      `prices set mine image-* --unit images=40 --unit web_searches=10 --input 2 ${tiers} --tier between=16:30:00-00:30:00,input=1`,
+    );
+    const stored = {
+      extra: { images: '40', web_searches: '10' },
+      tiers: [
+        { between: ['16:30:00', '00:30:00'], input: '1' },
+        { size: '1024x1536', extra: { images: '63' } },
+        { service_tier: 'batch', factor: '0.5', cached_factor: '1' },
+      ],
+    };
+    expect(await gateway.admin('GET', '/prices?catalog=mine')).toMatchObject({ data: [{ id, ...stored }] });
+    const columns = await database.query('SELECT extra, tiers, units, unit_tiers FROM price WHERE id = $1', [
+      id,
+    ]);
+    expect(columns).toEqual([
+      {
+        extra: { web_searches: '10' },
+        tiers: stored.tiers.slice(0, 1),
+        units: { images: '40' },
+        unit_tiers: stored.tiers.slice(1),
+      },
+    ]);
+    const shown = await remote('prices resolve mine image-1');
+    expect(shown.stdout).toMatch(/^images +40$/m);
+    expect(shown.stdout).toContain('"factor":"0.5"');
+    const rejected = async (line: string) => (await remote(`prices set mine x ${line}`)).stderr;
+    expect(await rejected('--unit picture=1')).toMatch(/^error: --unit: picture is no unit; units are /);
+    expect(await rejected('--unit images')).toMatch(/^error: --unit must be a name and a value/);
+    expect(await rejected('--input 1 --tier colour=red')).toMatch(/^error: --tier: colour is no member/);
+    expect(await rejected('--input 1 --tier factor=0.5')).toContain(
+      'must have above, between, service_tier, size or quality',
+    );
+    expect(await rejected('--input 1 --tier service_tier=batch,factor=0.5,input=1')).toContain(
+      'must have prices or a factor',
+    );
+    expect(await rejected('--input 1 --tier service_tier=batch,cached_factor=1')).toContain(
+      'must have a factor beside',
+    );
+    expect(
+      await json(`prices update ${id} --unit images=50 --unit web_searches=none --tier none`),
+    ).toMatchObject({
+      extra: { images: '50' },
+      tiers: null,
+    });
+    await remote(`prices remove ${id}`);
+  });
+
   it('says that a price is for no provider there is', async () => {
     const note = /^No provider is called typo or has that price list, .* Providers: own\.$/m;
     await gateway.admin('POST', '/providers', {

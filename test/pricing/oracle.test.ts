@@ -58,6 +58,10 @@ function randomUsage(below: (limit: number) => number): TokenUsage {
     output_audio_tokens: outputAudio,
     output_image_tokens: below(completionTokens - outputAudio + 1),
     web_searches: below(2) * below(5),
+    file_searches: below(2) * below(5),
+    input_audio_seconds: below(100_000),
+    pages: below(500),
+    annotated_pages: below(500),
   };
   const reasoningTokens = below(completionTokens - outputAudio - extra.output_image_tokens! + 1);
   return {
@@ -88,6 +92,12 @@ function oracleUsage(usage: TokenUsage): Usage {
     output_image_tokens: extra?.output_image_tokens ?? 0,
     cache_image_read_tokens: extra?.cached_image_tokens ?? 0,
     web_searches: extra?.web_searches ?? 0,
+    storage_searches: extra?.file_searches ?? 0,
+    audio_seconds: extra?.input_audio_seconds ?? 0,
+    input_audio_seconds: extra?.input_audio_seconds ?? 0,
+    // The catalogue's pages include those with annotations.
+    input_document_pages: (extra?.pages ?? 0) + (extra?.annotated_pages ?? 0),
+    input_annotated_document_pages: extra?.annotated_pages ?? 0,
   };
 }
 
@@ -118,9 +128,12 @@ function withRoundedPrices(provider: Provider, model: ModelInfo): { provider: Pr
   return { provider: { ...provider, models: [{ ...model, match: { equals: model.id }, prices }] }, changed };
 }
 
+/** Prices of the catalogue that are not read. */
+const UNREAD = ['', 'audio_hours input_text_messages_kcount'];
+
 /** As the resolver chooses: the last that had begun. */
-function costOf(model: ModelInfo, usage: TokenUsage, at: Date): string | null {
-  const price = catalogPrices(model)
+function costOf(catalog: string, model: ModelInfo, usage: TokenUsage, at: Date): string | null {
+  const price = catalogPrices(model, catalog)
     .filter(({ effective_from }) => effective_from <= at.toISOString())
     .sort((a, b) => (a.effective_from < b.effective_from ? 1 : -1))[0]!;
   const nano = new CompiledPrice({ id: 'x', ...price }).costOf(usage, at.getTime());
@@ -142,7 +155,7 @@ describe('the cost of a call', () => {
     let compared = 0;
     let changed = 0;
     for (const { provider, model } of catalogModels()) {
-      if (catalogPrices(model).length === 0) continue;
+      if (catalogPrices(model, provider.id).length === 0) continue;
       models++;
       const oracle = withRoundedPrices(provider, model);
       changed += oracle.changed;
@@ -154,7 +167,7 @@ describe('the cost of a call', () => {
             provider: oracle.provider,
             timestamp: at,
           })!;
-          const cost = costOf(model, usage, at);
+          const cost = costOf(provider.id, model, usage, at);
           const difference = Math.abs(Number(cost) - asked.total_price);
           // A double has 15 digits, so that the sum of a large call is exact to a billionth only up to some 100,000 USD.
           if (cost === null || difference > 1e-9) {
@@ -172,21 +185,69 @@ describe('the cost of a call', () => {
   });
 
   it('has no tiers by length but those that keep the responses of a WebSocket apart', () => {
-    const lengths = catalogModels().flatMap(({ model }) =>
-      catalogPrices(model).flatMap(({ tiers }) => tiers?.flatMap(({ above }) => above ?? []) ?? []),
+    const lengths = catalogModels().flatMap(({ provider, model }) =>
+      catalogPrices(model, provider.id).flatMap(
+        ({ tiers }) => tiers?.flatMap(({ above }) => above ?? []) ?? [],
+      ),
     );
     expect(lengths.length).toBeGreaterThan(10);
     expect([...new Set(lengths)].filter((length) => !APART.includes(length))).toEqual([]);
   });
 
-  it('is left out for models whose price in the catalogue is not for tokens', () => {
-    const without = catalogModels().filter(({ model }) => catalogPrices(model).length === 0);
-    expect(without.length).toBeGreaterThan(10);
-    expect(without.length).toBeLessThan(100);
-    for (const { model } of without) {
+  it('is left out for models that have a price for something that no provider reports, and none for tokens', () => {
+    const without = catalogModels().filter(
+      ({ provider, model }) => catalogPrices(model, provider.id).length === 0,
+    );
+    const units = without.flatMap(({ model }) => {
       const prices = Array.isArray(model.prices) ? model.prices.map((one) => one.prices) : [model.prices];
-      expect(prices.flatMap(Object.keys).filter((key) => /^(input|output)_mtok$/.test(key))).toEqual([]);
-    }
+      return prices.flatMap((one) => Object.keys(one).sort().join(' '));
+    });
+    expect([...new Set(units)].sort()).toEqual(UNREAD);
+  });
+
+  it('is that of hours and pages, exactly', () => {
+    const priced = (id: string, name: string, extra: ExtraUsage) => {
+      const found = catalogModels().find(({ provider, model }) => provider.id === id && model.id === name)!;
+      return costOf(id, found.model, { ...EMPTY, promptTokens: null, extra }, new Date(TIMES[4]!));
+    };
+    // 0.111 USD an hour, also of many hours and of a second.
+    expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 3_600 })).toBe('0.111000000');
+    expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 360_000 })).toBe('11.100000000');
+    expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 1 })).toBe('0.000030833');
+    // 2 USD for a thousand pages, 3 USD with annotations.
+    expect(priced('mistral', 'mistral-ocr-2512', { pages: 5 })).toBe('0.010000000');
+    expect(priced('mistral', 'mistral-ocr-2512', { annotated_pages: 5 })).toBe('0.015000000');
+    expect(priced('mistral', 'mistral-ocr-2512', { images: 5 })).toBeNull();
+  });
+
+  it('is half for the tokens of a batch, but for those from the cache of Google', () => {
+    const used = {
+      ...EMPTY,
+      promptTokens: 3_000_000,
+      cachedTokens: 1_000_000,
+      completionTokens: 1_000_000,
+    };
+    const batch = { ...used, extra: { service_tier: 'batch', web_searches: 3 } };
+    const tierless = { ...used, extra: { web_searches: 3 } };
+    const differing = catalogModels().flatMap(({ provider, model }) => {
+      if (!['openai', 'anthropic', 'mistral', 'google', 'groq'].includes(provider.id)) return [];
+      if (catalogPrices(model, provider.id).length === 0) return [];
+      const at = new Date(TIMES[4]!);
+      const [usual, cached, half] = [
+        tierless,
+        { ...used, promptTokens: 1_000_000, completionTokens: 0 },
+        batch,
+      ]
+        .map((usage) => costOf(provider.id, model, usage, at))
+        .map((cost) => (cost === null ? null : Number(cost)));
+      if (usual == null) return [];
+      const searches = usual - Number(costOf(provider.id, model, used, at));
+      const kept = provider.id === 'google' ? cached! : 0;
+      const expected = provider.id === 'groq' ? null : (usual - searches - kept) / 2 + searches + kept;
+      const isSame = expected === null ? half === null : Math.abs(half! - expected) < 1e-8;
+      return isSame ? [] : [`${provider.id} ${model.id}: ${half}, not ${expected}`];
+    });
+    expect(differing).toEqual([]);
   });
 });
 
@@ -270,6 +331,8 @@ describe('usages as the catalogue reads them from responses', () => {
     const at = new Date('2026-10-01T12:00:00Z');
     const asked = calcPrice(extracted.usage, model, { providerId, timestamp: at })!;
     expect(asked.total_price).toBeGreaterThan(0);
-    expect(Math.abs(Number(costOf(asked.model, ours, at)) - asked.total_price)).toBeLessThan(1e-9);
+    expect(Math.abs(Number(costOf(providerId, asked.model, ours, at)) - asked.total_price)).toBeLessThan(
+      1e-9,
+    );
   });
 });

@@ -29,7 +29,7 @@ export class ResponseSums {
     // As one that was cancelled before it began.
     if (promptTokens === null && usage.completionTokens === null) return;
     this.count++;
-    const { responses: _, service_tier, ...counts } = extra ?? {};
+    const { responses: _, service_tier, size: _size, quality: _quality, ...counts } = extra ?? {};
     const input = promptTokens ?? 0;
     const sum = this.sumOf(model, service_tier, input);
     sum.responses++;

@@ -41,6 +41,23 @@ export interface ExtraCounts {
   web_searches?: number;
   /** Cohere's unit for rerank. */
   search_units?: number;
+  /** Searches in files that the provider ran. */
+  file_searches?: number;
+  /** Containers in which the provider ran code, each counted once. */
+  code_sessions?: number;
+  input_audio_seconds?: number;
+  output_audio_seconds?: number;
+  /** Characters of the text that was made speech. */
+  input_characters?: number;
+  /** Pages of documents that were read. */
+  pages?: number;
+  /** Pages that were annotated. */
+  annotated_pages?: number;
+  /** Images that were made. */
+  images?: number;
+  video_seconds?: number;
+  /** 1 if the provider may have run more tools than were counted. */
+  uncounted_tools?: number;
 }
 
 /**
@@ -73,6 +90,10 @@ export interface ResponseSum extends ExtraCounts {
 export interface ExtraUsage extends ExtraCounts {
   /** Service tier other than the default one: `batch`, `flex`, `priority` and others. */
   service_tier?: string;
+  /** Of images and videos, as the provider names it: `1024x1024`. */
+  size?: string;
+  /** Of images: `standard`, `hd`, `low`, `medium`, `high`. */
+  quality?: string;
   /** Of a WebSocket with several responses: what each kind of them used. The other counts are their sums. */
   responses?: readonly ResponseSum[];
 }

@@ -9,8 +9,9 @@ import { addPageOptions, addRangeOptions, listPages, type PageOptions } from '..
 import { action, type Session } from '../session.js';
 import { type Column, count } from '../table.js';
 import { minuteTime, parseRange, parseTime } from '../times.js';
+import { addUnitOptions, changedUnits, UNIT_HELP, type UnitOptions, unitsOf } from './options/price-units.js';
 
-interface Amounts {
+interface Amounts extends UnitOptions {
   input?: string;
   cachedInput?: string;
   cacheWrite?: string;
@@ -54,10 +55,11 @@ export function pricesCommand(): Command {
     .addHelpText(
       'after',
       `
-Prices for long prompts, times of day and service tiers are set over the admin API.
-
+${UNIT_HELP}
 Examples:
   postern prices set mine 'llama-3*' --input 0.20 --output 0.60
+  postern prices set openai 'gpt-image-*' --unit images=40 --tier size=1024x1536,images=63
+  postern prices set openai gpt-4o-mini --input 0.15 --output 0.60 --tier service_tier=batch,factor=0.5
   postern prices set openai gpt-4o-mini --input 0.15 --output 0.60 --effective-from 2030-01-31`,
     )
     .action(action(set));
@@ -68,7 +70,11 @@ Examples:
     .option('--json', 'print the price as JSON')
     .addHelpText(
       'after',
-      '\nExample:\n  postern prices update 01890a5d-ac96-774b-bcce-b302099a8057 --output 0.50',
+      `
+--unit changes one unit; images=none removes it. --tier replaces all tiers; none removes them.
+${UNIT_HELP}
+Example:
+  postern prices update 01890a5d-ac96-774b-bcce-b302099a8057 --output 0.50`,
     )
     .action(action(update));
 
@@ -124,7 +130,7 @@ Examples:
 }
 
 function addAmounts(command: Command): Command {
-  return command
+  return addUnitOptions(command)
     .option('--input <usd>', 'input tokens')
     .option('--cached-input <usd>', 'input tokens read from the cache')
     .option('--cache-write <usd>', 'input tokens written to the cache')
@@ -134,11 +140,14 @@ function addAmounts(command: Command): Command {
     .option('--note <text>', 'remark');
 }
 
-async function amountsOf(api: Api, options: Amounts): Promise<object> {
+async function amountsOf(api: Api, options: Amounts): Promise<Partial<PriceView>> {
   const { input, cachedInput, cacheWrite, output, perCall, effectiveFrom, note } = options;
   const fields = {
     ...{ input, cached_input: cachedInput, cache_write: cacheWrite, output, per_call: perCall, note },
     effective_from: effectiveFrom && parseTime(effectiveFrom, 1, '--effective-from', await api.zone()),
+    ...(options.tier?.[0] === 'none'
+      ? { ...unitsOf({ unit: options.unit }), tiers: null }
+      : unitsOf(options)),
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
@@ -168,6 +177,10 @@ async function update({ api, out }: Session, options: Amounts, id?: string) {
   const change = await amountsOf(api, options);
   if (Object.keys(change).length === 0)
     throw new CliError('nothing to change: give an amount, --effective-from or --note');
+  if (change.extra !== undefined) {
+    const { extra } = await api.get<PriceView>(path('prices', id!));
+    change.extra = changedUnits(extra, change.extra);
+  }
   const price = await api.patch<PriceView>(path('prices', id!), change);
   out.result(price, () => `Updated the price of ${nameOf(price)} (${price.id}).`);
 }
@@ -186,7 +199,11 @@ async function resolve({ api, out }: Session, { at }: { at?: string }, provider?
       ['cache write', price.cache_write],
       ['output', price.output],
       ['per call', price.per_call],
-    ].flatMap(([name, value]) => (value === null ? [] : [[name!, value!] as const]));
+      ...Object.entries(price.extra ?? {}).map(
+        ([unit, value]) => [unit.replaceAll('_', ' '), value] as const,
+      ),
+      ...(price.tiers ?? []).map((tier) => ['tier', JSON.stringify(tier)] as const),
+    ].flatMap(([name, value]) => (value === null ? [] : [[name!, value] as const]));
     return `${found.reason}\n\n${out.fields([...amounts, ['source', price.source], ['id', price.id]])}`;
   });
 }

@@ -4,6 +4,15 @@ export interface Condition {
   /** Seconds of the UTC day; null: all day. */
   between: readonly [from: number, to: number] | null;
   serviceTier: string | null;
+  size: string | null;
+  quality: string | null;
+}
+
+/** What a call says of itself that a tier may ask for. */
+export interface Traits {
+  readonly service_tier?: string;
+  readonly size?: string;
+  readonly quality?: string;
 }
 
 /** As a tier states it. */
@@ -11,13 +20,18 @@ interface StoredCondition {
   readonly above?: number;
   readonly between?: readonly [from: string, to: string];
   readonly service_tier?: string;
+  readonly size?: string;
+  readonly quality?: string;
 }
 
-export function conditionOf({ above, between, service_tier: serviceTier }: StoredCondition): Condition {
+export function conditionOf(stored: StoredCondition): Condition {
+  const { above, between, service_tier: serviceTier, size, quality } = stored;
   return {
     above: above ?? -1,
     between: between === undefined ? null : [secondsOf(between[0]), secondsOf(between[1])],
     serviceTier: serviceTier ?? null,
+    size: size ?? null,
+    quality: quality ?? null,
   };
 }
 
@@ -30,10 +44,12 @@ export function applies(
   condition: Condition,
   promptTokens: number,
   startedAt: number,
-  serviceTier: string | null,
+  traits: Traits,
 ): boolean {
   if (promptTokens <= condition.above) return false;
-  if (condition.serviceTier !== null && condition.serviceTier !== serviceTier) return false;
+  if (condition.serviceTier !== null && condition.serviceTier !== traits.service_tier) return false;
+  if (condition.size !== null && condition.size !== traits.size) return false;
+  if (condition.quality !== null && condition.quality !== traits.quality) return false;
   if (condition.between === null) return true;
   const [from, to] = condition.between;
   const second = (startedAt / 1_000) % 86_400;
