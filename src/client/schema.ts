@@ -3552,6 +3552,26 @@ export interface components {
              * @example insufficient_quota
              */
             provider_error_code: string | null;
+            /**
+             * @description True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, timed out or interrupted, or it ended without its usage. Null if there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.
+             * @example true
+             */
+            usage_final: boolean | null;
+            /**
+             * @description Of a call whose usage is not final, the least that it cost in USD: what was reported so far, priced. Of a WebSocket, what its open responses add to `cost_usd` at least. Null if the usage is final, or the model has no price.
+             * @example 0.000120000
+             */
+            cost_low_usd: string | null;
+            /**
+             * @description Of a call whose usage is not final, the most that it cost in USD, at the highest rates of its price: the reported input, else its bytes; and the output that the request allows, else 131,072 tokens. Of a WebSocket, what its open responses add to `cost_usd` at most. Null if the usage is final, the model has no price, or input came from elsewhere (URLs, IDs of files, stored conversations, tools of the provider).
+             * @example 0.004200000
+             */
+            cost_high_usd: string | null;
+            /**
+             * @description The most output tokens that the request allows: its limit times its choices. Null if the request names none, or was forwarded before it was read.
+             * @example 1024
+             */
+            output_limit: number | null;
         };
         RequestPage: {
             /**
@@ -3810,6 +3830,26 @@ export interface components {
              * @example insufficient_quota
              */
             provider_error_code: string | null;
+            /**
+             * @description True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, timed out or interrupted, or it ended without its usage. Null if there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.
+             * @example true
+             */
+            usage_final: boolean | null;
+            /**
+             * @description Of a call whose usage is not final, the least that it cost in USD: what was reported so far, priced. Of a WebSocket, what its open responses add to `cost_usd` at least. Null if the usage is final, or the model has no price.
+             * @example 0.000120000
+             */
+            cost_low_usd: string | null;
+            /**
+             * @description Of a call whose usage is not final, the most that it cost in USD, at the highest rates of its price: the reported input, else its bytes; and the output that the request allows, else 131,072 tokens. Of a WebSocket, what its open responses add to `cost_usd` at most. Null if the usage is final, the model has no price, or input came from elsewhere (URLs, IDs of files, stored conversations, tools of the provider).
+             * @example 0.004200000
+             */
+            cost_high_usd: string | null;
+            /**
+             * @description The most output tokens that the request allows: its limit times its choices. Null if the request names none, or was forwarded before it was read.
+             * @example 1024
+             */
+            output_limit: number | null;
             /** @description All attempts of the call, this one included, the first one first; empty if the call did not use a route. */
             attempts: components["schemas"]["Request"][];
         };

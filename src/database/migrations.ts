@@ -45,6 +45,7 @@ import { Annotations1798000150000 } from '../../migrations/1798000150000-annotat
 import { LimitRejections1798000160000 } from '../../migrations/1798000160000-limit-rejections.js';
 import { Refusals1798000190000 } from '../../migrations/1798000190000-refusals.js';
 import { UnitPrices1798000230000 } from '../../migrations/1798000230000-unit-prices.js';
+import { FinalUsage1798000200000 } from '../../migrations/1798000200000-final-usage.js';
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -98,5 +99,6 @@ export const MIGRATIONS = [
   LimitRejections1798000160000,
   Refusals1798000190000,
   UnitPrices1798000230000,
+  FinalUsage1798000200000,
   HotLimits1798000270000,
 ];

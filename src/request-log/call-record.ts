@@ -63,6 +63,8 @@ export class CallRecord {
   contentType: string | undefined;
   /** The model that the call is admitted and priced with: in the request's path, otherwise in its body. */
   requestModel: string | null;
+  /** The most output tokens that the request allows: its limit times its choices; null: it names none. */
+  outputLimit: number | null = null;
   attribution: Attribution | null;
   /** What was read of the request body; the attempts of a call share it. */
   body = new RequestReader(false);

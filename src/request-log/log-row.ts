@@ -19,11 +19,8 @@ export function emptyRow(): LogRow {
 // The columns are set one by one: in a loop over their names a call would cost 2 µs more.
 
 /** Sets the columns that are known before a call is forwarded. @param attribution as the row may show it */
-export function setBegin(
-  row: LogRow,
-  { origin, reservation, attempt }: CallRecord,
-  attribution: Attribution | null,
-): void {
+export function setBegin(row: LogRow, call: CallRecord, attribution: Attribution | null): void {
+  const { origin, reservation, attempt } = call;
   const { key } = origin;
   if (reservation !== null) setReservation(row, reservation);
   if (attempt !== null) {
@@ -44,6 +41,13 @@ export function setBegin(
   row.end_user = COLUMNS.end_user.toDomain(attribution?.endUser, key);
   row.session_id = COLUMNS.session_id.toDomain(attribution?.sessionId, key);
   row.tags = COLUMNS.tags.toDomain(attribution?.tags, key);
+  setRequested(row, call);
+}
+
+/** Sets what the request has named so far, which bounds the cost of a call that never ends. */
+function setRequested(row: LogRow, { requestModel, outputLimit, origin }: CallRecord): void {
+  row.model = COLUMNS.model.toDomain(requestModel, origin.key);
+  row.output_limit = COLUMNS.output_limit.toDomain(outputLimit);
 }
 
 /** Sets the columns that are known when the last byte of the response is about to be written. */
@@ -63,7 +67,9 @@ export function setEnd(row: LogRow, call: CallRecord): void {
 export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): void {
   const { key } = call.origin;
   setVerdict(row, call);
-  row.model = COLUMNS.model.toDomain(call.requestModel ?? usage.model, key);
+  setRequested(row, call);
+  row.model ??= COLUMNS.model.toDomain(usage.model, key);
+  row.usage_final = null;
   row.prompt_tokens = COLUMNS.prompt_tokens.toDomain(usage.promptTokens);
   row.completion_tokens = COLUMNS.completion_tokens.toDomain(usage.completionTokens);
   row.cached_tokens = COLUMNS.cached_tokens.toDomain(usage.cachedTokens);

@@ -107,6 +107,10 @@ const UNSEEN = {
   limit_subject: null,
   call_id: null,
   attempt: null,
+  usage_final: null,
+  cost_low_usd: null,
+  cost_high_usd: null,
+  output_limit: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */

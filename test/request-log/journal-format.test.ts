@@ -73,6 +73,10 @@ const LATER = [
   'error_cause',
   'provider_error_type',
   'provider_error_code',
+  'usage_final',
+  'cost_low_usd',
+  'cost_high_usd',
+  'output_limit',
 ] as const satisfies readonly (keyof LogRow)[];
 
 async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number }> {

@@ -98,6 +98,10 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     limit_subject: null,
     call_id: null,
     attempt: null,
+    usage_final: null,
+    cost_low_usd: null,
+    cost_high_usd: null,
+    output_limit: null,
     ...columns,
   };
 }

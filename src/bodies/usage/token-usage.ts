@@ -108,6 +108,11 @@ export interface ResponseUsage extends TokenUsage {
   model: string | null;
   /** The error that the response reports; absent if it reports none. */
   error?: ProviderError;
+  /**
+   * What says that this is all usage of the response: an `event` or the end of the document that was read, or the clean `end`
+   * of the stream, if it has one. Absent: nothing does.
+   */
+  closing?: 'event' | 'end';
 }
 
 export const NO_USAGE: Readonly<ResponseUsage> = Object.freeze({

@@ -16,8 +16,9 @@ const TYPES = [
 const contentType = fc.constantFrom(...TYPES);
 const endpoint = fc.constantFrom(...new Set(ALL.map((answer) => answer.endpoint)));
 
-function expectInDomain({ model, extra, reportedCost, error, ...figures }: ResponseUsage): void {
+function expectInDomain({ model, extra, reportedCost, error, closing, ...figures }: ResponseUsage): void {
   expect(model === null || typeof model === 'string').toBe(true);
+  expect([undefined, 'event', 'end']).toContain(closing);
   expect([null, 'object']).toContain(extra === null ? null : typeof extra);
   expect(reportedCost === null || /^\d+(\.\d+)?$/.test(reportedCost)).toBe(true);
   for (const word of [error?.type, error?.code]) expect(word ?? 'x').toMatch(/^[\w.:-]{1,64}$/);
