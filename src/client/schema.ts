@@ -3937,7 +3937,7 @@ export interface components {
              */
             response_bytes: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;
@@ -3946,6 +3946,26 @@ export interface components {
              * @example 12.345678900
              */
             cost_usd: string | null;
+            /**
+             * @description Calls whose cost is not known, because the provider may have billed what was not read, such as the rest of a stream that broke off. They are not in `cost_usd`.
+             * @example 3
+             */
+            unknown_calls: number;
+            /**
+             * @description Exact sum in USD of what these calls cost at least, never a part of `cost_usd`; null if it is known of none.
+             * @example 0.200000000
+             */
+            unknown_low_usd: string | null;
+            /**
+             * @description Exact sum in USD of what these calls cost at most, without `unbounded_calls`, never a part of `cost_usd`; null if it is known of none.
+             * @example 1.940000000
+             */
+            unknown_high_usd: string | null;
+            /**
+             * @description Calls among `unknown_calls` of which it is not known what they cost at most.
+             * @example 0
+             */
+            unbounded_calls: number;
             /**
              * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
              * @example 1.234567800
@@ -4105,7 +4125,7 @@ export interface components {
              */
             response_bytes: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;
@@ -4114,6 +4134,26 @@ export interface components {
              * @example 12.345678900
              */
             cost_usd: string | null;
+            /**
+             * @description Calls whose cost is not known, because the provider may have billed what was not read, such as the rest of a stream that broke off. They are not in `cost_usd`.
+             * @example 3
+             */
+            unknown_calls: number;
+            /**
+             * @description Exact sum in USD of what these calls cost at least, never a part of `cost_usd`; null if it is known of none.
+             * @example 0.200000000
+             */
+            unknown_low_usd: string | null;
+            /**
+             * @description Exact sum in USD of what these calls cost at most, without `unbounded_calls`, never a part of `cost_usd`; null if it is known of none.
+             * @example 1.940000000
+             */
+            unknown_high_usd: string | null;
+            /**
+             * @description Calls among `unknown_calls` of which it is not known what they cost at most.
+             * @example 0
+             */
+            unbounded_calls: number;
             /**
              * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
              * @example 1.234567800
@@ -7016,7 +7056,7 @@ export interface components {
              */
             total_tokens: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;
@@ -7025,6 +7065,26 @@ export interface components {
              * @example 12.345678900
              */
             cost_usd: string | null;
+            /**
+             * @description Calls whose cost is not known, because the provider may have billed what was not read, such as the rest of a stream that broke off. They are not in `cost_usd`.
+             * @example 3
+             */
+            unknown_calls: number;
+            /**
+             * @description Exact sum in USD of what these calls cost at least, never a part of `cost_usd`; null if it is known of none.
+             * @example 0.200000000
+             */
+            unknown_low_usd: string | null;
+            /**
+             * @description Exact sum in USD of what these calls cost at most, without `unbounded_calls`, never a part of `cost_usd`; null if it is known of none.
+             * @example 1.940000000
+             */
+            unknown_high_usd: string | null;
+            /**
+             * @description Calls among `unknown_calls` of which it is not known what they cost at most.
+             * @example 0
+             */
+            unbounded_calls: number;
             /**
              * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
              * @example 1.234567800
@@ -7063,7 +7123,7 @@ export interface components {
              */
             total_tokens: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price.
+             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;
@@ -7072,6 +7132,26 @@ export interface components {
              * @example 12.345678900
              */
             cost_usd: string | null;
+            /**
+             * @description Calls whose cost is not known, because the provider may have billed what was not read, such as the rest of a stream that broke off. They are not in `cost_usd`.
+             * @example 3
+             */
+            unknown_calls: number;
+            /**
+             * @description Exact sum in USD of what these calls cost at least, never a part of `cost_usd`; null if it is known of none.
+             * @example 0.200000000
+             */
+            unknown_low_usd: string | null;
+            /**
+             * @description Exact sum in USD of what these calls cost at most, without `unbounded_calls`, never a part of `cost_usd`; null if it is known of none.
+             * @example 1.940000000
+             */
+            unknown_high_usd: string | null;
+            /**
+             * @description Calls among `unknown_calls` of which it is not known what they cost at most.
+             * @example 0
+             */
+            unbounded_calls: number;
             /**
              * @description Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.
              * @example 1.234567800

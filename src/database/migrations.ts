@@ -46,6 +46,7 @@ import { LimitRejections1798000160000 } from '../../migrations/1798000160000-lim
 import { Refusals1798000190000 } from '../../migrations/1798000190000-refusals.js';
 import { UnitPrices1798000230000 } from '../../migrations/1798000230000-unit-prices.js';
 import { FinalUsage1798000200000 } from '../../migrations/1798000200000-final-usage.js';
+import { UnknownCosts1798000210000 } from '../../migrations/1798000210000-unknown-costs.js';
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -100,5 +101,6 @@ export const MIGRATIONS = [
   Refusals1798000190000,
   UnitPrices1798000230000,
   FinalUsage1798000200000,
+  UnknownCosts1798000210000,
   HotLimits1798000270000,
 ];

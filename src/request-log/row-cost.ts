@@ -30,6 +30,14 @@ export const HAS_PRICED_USAGE_SQL = `(${HAS_USAGE_SQL} OR extra_usage IS NOT NUL
 /** SQL condition for rows without a cost. */
 export const IS_UNPRICED_SQL = 'cost_usd IS NULL';
 
+/** SQL condition for rows whose cost is not known, because what the provider billed was not read. */
+export const IS_UNKNOWN_SQL = 'usage_final = false';
+/** SQL conditions for rows without a cost although their usage is known, and sums of the bounds of the others. */
+export const LACKS_COST_SQL = `${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL} AND COALESCE(usage_final, true)`;
+export const UNKNOWN_LOW_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_low_usd END`;
+export const UNKNOWN_HIGH_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_high_usd END`;
+export const IS_UNBOUNDED_SQL = `${IS_UNKNOWN_SQL} AND cost_high_usd IS NULL`;
+
 /** SQL condition for rows whose cost the provider did not report. */
 export const IS_PRICEABLE_SQL = `${HAS_PRICED_USAGE_SQL} AND (${IS_UNPRICED_SQL} OR price_id IS NOT NULL)`;
 

@@ -69,6 +69,10 @@ const ownSumsSchema = usageSchema
     total_tokens: true,
     unpriced_calls: true,
     cost_usd: true,
+    unknown_calls: true,
+    unknown_low_usd: true,
+    unknown_high_usd: true,
+    unbounded_calls: true,
     saved_usd: true,
   })
   .meta({ id: 'OwnUsageSums' });

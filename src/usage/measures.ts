@@ -1,4 +1,11 @@
-import { HAS_USAGE_SQL, IS_UNPRICED_SQL } from '../request-log/row-cost.js';
+import {
+  HAS_USAGE_SQL,
+  IS_UNBOUNDED_SQL,
+  IS_UNKNOWN_SQL,
+  LACKS_COST_SQL,
+  UNKNOWN_HIGH_SQL,
+  UNKNOWN_LOW_SQL,
+} from '../request-log/row-cost.js';
 import { IS_ERROR_SQL } from '../requests/request-query.js';
 
 /** A value that usage adds up. */
@@ -81,13 +88,17 @@ export const MEASURES = {
   retried_attempts: count(`outcome = 'retried'`),
   errors: count(IS_ERROR_SQL),
   calls_without_tokens: count(LACKS_TOKENS),
-  unpriced_calls: count(`${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL}`),
+  unpriced_calls: count(LACKS_COST_SQL),
   prompt_tokens: total('prompt_tokens'),
   completion_tokens: total('completion_tokens'),
   cached_tokens: total('cached_tokens'),
   cache_write_tokens: total('cache_write_tokens'),
   reasoning_tokens: total('reasoning_tokens'),
   cost_usd: total('cost_usd', 'numeric'),
+  unknown_calls: count(IS_UNKNOWN_SQL),
+  unknown_low_usd: total(UNKNOWN_LOW_SQL, 'numeric'),
+  unknown_high_usd: total(UNKNOWN_HIGH_SQL, 'numeric'),
+  unbounded_calls: count(IS_UNBOUNDED_SQL),
   saved_usd: total('saved_usd', 'numeric'),
   request_bytes: total('request_bytes', 'bigint', IS_CALL),
   response_bytes: total('response_bytes'),

@@ -1,3 +1,4 @@
+import { IS_UNKNOWN_SQL } from '../request-log/row-cost.js';
 import { type Measure, MEASURES } from './measures.js';
 
 const ENTRIES = Object.entries<Measure>(MEASURES);
@@ -41,9 +42,14 @@ export function slotsOfRows(where: string, from = 'request_log', length = HALF_H
 export const isNew = (cursor: string): string => `recorded_at > ${cursor} AND repaired_at IS NULL`;
 
 export const CURSOR = 'SELECT cursor FROM usage_rollup';
-/** Locks the cursor for the rest of the transaction; no row if another process has locked it. */
-export const LOCK_CURSOR = `${CURSOR} FOR UPDATE SKIP LOCKED`;
-export const MOVE_CURSOR = 'UPDATE usage_rollup SET cursor = $1';
+/**
+ * Locks the cursor for the rest of the transaction; no row if another process has locked it. `complete` is behind it if a
+ * process of an earlier version, which leaves out unknown costs, has moved it.
+ */
+export const LOCK_CURSOR =
+  'SELECT cursor, LEAST(complete_cursor, cursor) AS complete FROM usage_rollup FOR UPDATE SKIP LOCKED';
+export const MOVE_CURSOR = 'UPDATE usage_rollup SET cursor = $1, complete_cursor = $1';
+export const MOVE_COMPLETE = 'UPDATE usage_rollup SET complete_cursor = $1';
 
 /** When the first call of the log began: no row was recorded before. An index has it; it has no `min(recorded_at)`. */
 export const FIRST_START = 'SELECT min(started_at) AS first FROM request_log';
@@ -60,17 +66,24 @@ export const REPAIRED = `
   WHERE recorded_at > $1 AND recorded_at <= $2 AND repaired_at IS NOT NULL
   ORDER BY 1`;
 
+/** The half hours and keys that a process of an earlier version has added or computed again, with unknown costs left out. */
+export const INCOMPLETE = `
+  SELECT DISTINCT ${SLOT} AS slot, key_id FROM request_log
+  WHERE recorded_at > $1 AND recorded_at <= $2 AND (${IS_UNKNOWN_SQL} OR repaired_at IS NOT NULL)
+  ORDER BY 1`;
+
 /** The half hours and keys of yesterday for which the log has other counts than the sums. $1: the cursor. */
 export const DIFFERENT = `
   WITH day AS (SELECT date_trunc('day', now(), 'UTC') - interval '1 day' AS start, date_trunc('day', now(), 'UTC') AS end)
   SELECT slot, key_id FROM (
-    SELECT ${SLOT} AS slot, key_id, count(*) AS rows FROM request_log, day
-    WHERE started_at >= day.start AND started_at < day.end AND recorded_at <= $1
+    SELECT ${SLOT} AS slot, key_id, count(*) AS rows, count(*) FILTER (WHERE ${IS_UNKNOWN_SQL}) AS unknown
+    FROM request_log, day WHERE started_at >= day.start AND started_at < day.end AND recorded_at <= $1
     GROUP BY 1, 2) AS log
   FULL JOIN (
-    SELECT slot, key_id, sum(calls + retried_attempts) AS rows FROM usage_slot, day WHERE slot >= day.start AND slot < day.end
+    SELECT slot, key_id, sum(calls + retried_attempts) AS rows, sum(unknown_calls) AS unknown
+    FROM usage_slot, day WHERE slot >= day.start AND slot < day.end
     GROUP BY 1, 2) AS sums USING (slot, key_id)
-  WHERE log.rows IS DISTINCT FROM sums.rows`;
+  WHERE (log.rows, log.unknown) IS DISTINCT FROM (sums.rows, sums.unknown)`;
 
 /** Rows of the log up to the cursor $3 of the half hour and key `d`. $4, $5: see FILL. */
 const ROWS_OF = `key_id = d.key AND started_at >= d.start AND started_at < d.start + interval '30 minutes'
@@ -110,13 +123,14 @@ export const FILL_DAYS = `
      WHERE s.slot >= $3 AND s.slot < $4`,
   )}`;
 
-const YESTERDAY = `date_trunc('day', now(), 'UTC') - interval '24 hours'`;
+/** `interval '2 days'` has 47 hours or 49 where the session's time zone changes its clocks. */
+const LAST_DAYS = `slot >= date_trunc('day', now(), 'UTC') - interval '48 hours' AND slot < date_trunc('day', now(), 'UTC')`;
 
-/** Adds up yesterday again: during an upgrade, a process of a release without `usage_day` may have added half hours. */
-export const CLEAR_YESTERDAY = `DELETE FROM usage_day WHERE slot = ${YESTERDAY}`;
-export const FILL_YESTERDAY = `
+/** Adds up the last two days again: during an upgrade, a process of an earlier version may have added their half hours. */
+export const CLEAR_LAST_DAYS = `DELETE FROM usage_day WHERE ${LAST_DAYS}`;
+export const FILL_LAST_DAYS = `
   INSERT INTO usage_day (${SLOT_COLUMNS})
-  ${daysOfSlots(`usage_slot AS s WHERE s.slot >= ${YESTERDAY} AND s.slot < date_trunc('day', now(), 'UTC')`)}`;
+  ${daysOfSlots(`usage_slot AS s WHERE ${LAST_DAYS}`)}`;
 
 /** $1: days. Whole UTC days, as partitions are. */
 export const deleteOld = (table: 'usage_slot' | 'usage_day'): string =>

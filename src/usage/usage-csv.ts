@@ -27,6 +27,10 @@ function uncached({
 /** The figures of a table; tokens by what they cost, each in one column. */
 const FIGURES: readonly Column[] = [
   ['cost_usd', (row) => row.cost_usd],
+  ['unknown_calls', (row) => row.unknown_calls],
+  ['unknown_low_usd', (row) => row.unknown_low_usd],
+  ['unknown_high_usd', (row) => row.unknown_high_usd],
+  ['unbounded_calls', (row) => row.unbounded_calls],
   ['saved_usd', (row) => row.saved_usd],
   ['calls', (row) => row.calls],
   ['errors', (row) => row.errors],

@@ -15,17 +15,19 @@ import {
   ADD_NEW_ROWS,
   CLEAR,
   CLEAR_DAYS,
-  CLEAR_YESTERDAY,
+  CLEAR_LAST_DAYS,
   COMPLETE,
   CURSOR,
   deleteOld,
   DIFFERENT,
   FILL,
   FILL_DAYS,
-  FILL_YESTERDAY,
+  FILL_LAST_DAYS,
   FIRST_START,
+  INCOMPLETE,
   isAdded,
   LOCK_CURSOR,
+  MOVE_COMPLETE,
   MOVE_CURSOR,
   REPAIRED,
   SLOT_MS,
@@ -42,6 +44,12 @@ const LOOK_MS = 50;
 /** Half hours of keys that one statement computes again. */
 const MAX_AT_ONCE = 1_000;
 const POOL = { applicationName: 'postern-usage', poolSize: 1, queryTimeoutMs: 600_000 };
+
+interface Cursors {
+  cursor: Date;
+  /** Rows recorded up to this time are in all sums. */
+  complete: Date;
+}
 
 interface KeySlot {
   slot: Date;
@@ -145,9 +153,15 @@ export class UsageRollup implements OnApplicationShutdown {
   /** @returns whether there may be more rows until then */
   private async addStep(client: pg.PoolClient, until: Date): Promise<boolean> {
     await client.query('BEGIN');
-    const { rows } = await client.query<{ cursor: Date }>(LOCK_CURSOR);
+    const { rows } = await client.query<Cursors>(LOCK_CURSOR);
+    const [found] = rows;
+    if (found !== undefined && found.complete < found.cursor) {
+      await this.complete(client, found);
+      await client.query('COMMIT');
+      return true;
+    }
     // No row: another process holds it.
-    const cursor = rows[0]?.cursor;
+    const cursor = found?.cursor;
     if (cursor === undefined || cursor >= until) {
       await client.query('ROLLBACK');
       return false;
@@ -159,6 +173,14 @@ export class UsageRollup implements OnApplicationShutdown {
     await client.query(MOVE_CURSOR, [upTo]);
     await client.query('COMMIT');
     return upTo < until;
+  }
+
+  /** Computes again, for a step, what a process of an earlier version has added. It is still running, or was started again. */
+  private async complete(client: pg.PoolClient, { complete, cursor }: Cursors): Promise<void> {
+    const upTo = await this.stepEnd(client, complete, cursor);
+    const { rows } = await client.query<KeySlot>(INCOMPLETE, [complete, upTo]);
+    await this.computeAgain(client, rows, cursor, COMPLETE);
+    await client.query(MOVE_COMPLETE, [upTo]);
   }
 
   private async stepEnd(client: pg.PoolClient, cursor: Date, until: Date): Promise<Date> {
@@ -201,7 +223,7 @@ export class UsageRollup implements OnApplicationShutdown {
    */
   private async reconcile(client: pg.PoolClient): Promise<void> {
     await client.query('BEGIN');
-    const { rows } = await client.query<{ cursor: Date }>(LOCK_CURSOR);
+    const { rows } = await client.query<Cursors>(LOCK_CURSOR);
     if (rows[0] !== undefined) {
       const { cursor } = rows[0];
       const { rows: different } = await client.query<KeySlot>(DIFFERENT, [cursor]);
@@ -211,8 +233,8 @@ export class UsageRollup implements OnApplicationShutdown {
           `${different.length} half-hourly sums of yesterday differed from the log and were computed again.`,
         );
       }
-      await client.query(CLEAR_YESTERDAY);
-      await client.query(FILL_YESTERDAY);
+      await client.query(CLEAR_LAST_DAYS);
+      await client.query(FILL_LAST_DAYS);
       // Questions about days that the log has are answered from the sums as well.
       const days = Math.max(this.env.usageRetentionDays, this.env.requestLogRetentionDays);
       for (const table of ['usage_slot', 'usage_day'] as const) await client.query(deleteOld(table), [days]);

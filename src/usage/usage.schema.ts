@@ -48,13 +48,33 @@ const sumsSchema = z
     total_tokens: count('Sum of `prompt_tokens` and `completion_tokens`.', 2_048),
     ...sums,
     unpriced_calls: count(
-      'Calls with token counts and without a cost, for example because their model has no price.',
+      'Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.',
       1,
     ),
     cost_usd: z.string().nullable().meta({
       description: 'Exact sum of the costs in USD; null if no call has one.',
       example: '12.345678900',
     }),
+    unknown_calls: count(
+      'Calls whose cost is not known, because the provider may have billed what was not read, such as the rest of a stream ' +
+        'that broke off. They are not in `cost_usd`.',
+      3,
+    ),
+    unknown_low_usd: z.string().nullable().meta({
+      description:
+        'Exact sum in USD of what these calls cost at least, never a part of `cost_usd`; null if it is known of none.',
+      example: '0.200000000',
+    }),
+    unknown_high_usd: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'Exact sum in USD of what these calls cost at most, without `unbounded_calls`, never a part of `cost_usd`; null if it ' +
+          'is known of none.',
+        example: '1.940000000',
+      }),
+    unbounded_calls: count('Calls among `unknown_calls` of which it is not known what they cost at most.', 0),
     saved_usd: z.string().nullable().meta({
       description:
         'Exact sum in USD of what calls from the response cache would have cost; null if it is known of no call.',
@@ -64,11 +84,9 @@ const sumsSchema = z
   .meta({ id: 'UsageSums' });
 export type UsageSums = z.output<typeof sumsSchema>;
 /** Of no call. */
-export const NO_USAGE = {
-  ...Object.fromEntries(Object.keys(sumsSchema.shape).map((name) => [name, 0])),
-  cost_usd: null,
-  saved_usd: null,
-} as UsageSums;
+export const NO_USAGE = Object.fromEntries(
+  Object.keys(sumsSchema.shape).map((name) => [name, name.endsWith('_usd') ? null : 0]),
+) as UsageSums;
 
 /** A group of calls and its sums; of the columns before the sums it has those in `group_by`. */
 export const usageSchema = z

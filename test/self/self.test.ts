@@ -177,6 +177,10 @@ it('adds up the calls of the key alone: today, this month, and by day', async ()
     total_tokens: 15,
     unpriced_calls: 0,
     cost_usd: '0.500000000',
+    unknown_calls: 0,
+    unknown_low_usd: null,
+    unknown_high_usd: null,
+    unbounded_calls: 0,
     saved_usd: null,
   };
   expect(body.today).toEqual(today);

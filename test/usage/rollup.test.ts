@@ -55,14 +55,17 @@ const cut = today - 2 * DAY_MS + 1_234_567;
 async function insert(count: number): Promise<void> {
   await database.query(
     `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, path, model, streamed, status, outcome,
-       request_bytes, response_bytes, duration_ms, prompt_tokens, completion_tokens, cached_tokens, cost_usd)
+       request_bytes, response_bytes, duration_ms, prompt_tokens, completion_tokens, cached_tokens, cost_usd,
+       usage_final, cost_low_usd, cost_high_usd)
      SELECT gen_random_uuid(),
        CASE n WHEN 1 THEN to_timestamp($5::float8 / 1000)
          ELSE to_timestamp($1::float8 / 1000) + random() * interval '${DAYS} days' END,
        $2, (ARRAY[$3, gen_random_uuid()])[1 + (random() < 0.1)::int], (ARRAY['openai', 'groq'])[1 + floor(random() * 2)::int],
        'POST', '/v1/responses', (ARRAY['gpt-4o', 'o4-mini', NULL])[1 + floor(random() * 3)::int], false,
        (ARRAY[200, 429, NULL])[1 + floor(random() * 3)::int], 'completed', 10, 20, random() * 90000,
-       NULLIF((random() * 100)::int, 7), NULLIF((random() * 100)::int, 7), NULL, NULLIF((random() * 3)::int, 0) * 0.000000001
+       NULLIF((random() * 100)::int, 7), NULLIF((random() * 100)::int, 7), NULL, NULLIF((random() * 3)::int, 0) * 0.000000001,
+       (ARRAY[true, false, NULL])[1 + floor(random() * 3)::int], NULLIF((random() * 3)::int, 0) * 0.000000001,
+       NULLIF((random() * 3)::int, 0) * 0.000000003
      FROM generate_series(1, $4::int) AS n`,
     [today - (DAYS - 1) * DAY_MS, TEAM, KEY, count, cut + 60_000],
   );
@@ -109,14 +112,26 @@ const SHARED = (column: string) =>
 /** Exact: the sums in the tables, without the rows that are not in them yet. */
 async function storedCost(): Promise<unknown> {
   const sums = (table: string) =>
-    database.query(`SELECT sum(calls) AS calls, sum(cost_usd) AS cost FROM ${table}`);
+    database.query(
+      `SELECT sum(calls) AS calls, sum(cost_usd) AS cost, sum(unpriced_calls) AS unpriced, sum(unknown_calls) AS unknown,
+         sum(unknown_low_usd) AS low, sum(unknown_high_usd) AS high, sum(unbounded_calls) AS unbounded FROM ${table}`,
+    );
   const [[slots], [days]] = [await sums('usage_slot'), await sums('usage_day')];
   expect(days).toEqual(slots);
   return slots;
 }
 
 async function loggedCost(): Promise<unknown> {
-  const [row] = await database.query('SELECT count(*) AS calls, sum(cost_usd) AS cost FROM request_log');
+  const [row] = await database.query(
+    `SELECT count(*) AS calls, sum(cost_usd) AS cost,
+       count(*) FILTER (WHERE cost_usd IS NULL AND usage_final IS DISTINCT FROM false
+         AND (prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)) AS unpriced,
+       count(*) FILTER (WHERE usage_final = false) AS unknown,
+       sum(cost_low_usd) FILTER (WHERE usage_final = false) AS low,
+       sum(cost_high_usd) FILTER (WHERE usage_final = false) AS high,
+       count(*) FILTER (WHERE usage_final = false AND cost_high_usd IS NULL) AS unbounded
+     FROM request_log`,
+  );
   return row;
 }
 
@@ -261,6 +276,57 @@ it('keeps the sums of a dropped day, also when a late row of it is changed', asy
   await insert(10);
   await run();
   expect(await storedCost()).toMatchObject({ calls: String(Number(before.calls) + 11) });
+});
+
+const ADDED = ['unknown_calls', 'unknown_low_usd', 'unknown_high_usd', 'unbounded_calls'];
+
+/** Adds all rows as a process of the version before does, which knows none of these columns. */
+async function runAsBefore(): Promise<void> {
+  const tables = ['usage_slot', 'usage_day'];
+  for (const table of tables) await database.query(`CREATE TABLE old_${table} AS TABLE ${table}`);
+  const [{ cursor }] = (await database.query('SELECT cursor FROM usage_rollup')) as [{ cursor: Date }];
+  await run();
+  for (const table of tables) {
+    const kept = ADDED.map((name) =>
+      name.endsWith('_usd') ? `${name} = old.${name}` : `${name} = COALESCE(old.${name}, 0)`,
+    );
+    await database.query(
+      `UPDATE ${table} AS u SET ${kept.join(', ')}, unpriced_calls = u.unpriced_calls + u.unknown_calls - COALESCE(old.unknown_calls, 0)
+       FROM ${table} AS now LEFT JOIN old_${table} AS old
+         ON (old.slot, old.key_id, old.provider) = (now.slot, now.key_id, now.provider) AND old.model IS NOT DISTINCT FROM now.model
+       WHERE u.ctid = now.ctid`,
+    );
+    await database.query(`DROP TABLE old_${table}`);
+  }
+  await database.query('UPDATE usage_rollup SET complete_cursor = $1', [cursor]);
+}
+
+it('completes what a process of the version before has added, however often it does', async () => {
+  await insert(500);
+  await run();
+  for (let round = 0; round < 2; round++) {
+    await insert(500);
+    await runAsBefore();
+    expect(await storedCost()).not.toEqual(await loggedCost());
+    await run();
+    expect(await storedCost()).toEqual(await loggedCost());
+  }
+  await expectAllEqual();
+});
+
+it('finds at night the unknown costs that a process of the version before has left out', async () => {
+  await insert(500);
+  await run();
+  const yesterday = [new Date(today - DAY_MS), new Date(today)];
+  for (const table of ['usage_slot', 'usage_day'])
+    await database.query(
+      `UPDATE ${table} SET unknown_calls = 0, unbounded_calls = 0, unknown_low_usd = NULL, unknown_high_usd = NULL
+       WHERE slot >= $1 AND slot < $2`,
+      yesterday,
+    );
+  expect(await storedCost()).not.toEqual(await loggedCost());
+  await rollups[0]!.onNight();
+  expect(await storedCost()).toEqual(await loggedCost());
 });
 
 it('adds nothing twice and misses nothing when its connection is killed at any moment', async () => {

@@ -26,6 +26,10 @@ beforeAll(async () => {
     ...{ cost_usd: '0.000000001', model: 'gpt-5.6', duration_ms: 100 },
   });
   await call(LAST, { prompt_tokens: 1, completion_tokens: 1, model: 'unpriced' });
+  await call(FIRST, {
+    ...{ model: 'gpt-5.6', outcome: 'client_aborted', status: 200, usage_final: false, duration_ms: 100 },
+    ...{ method: 'POST', prompt_tokens: 0, cost_low_usd: '0.25', cost_high_usd: '0.5' },
+  });
   // The months before and after.
   await call(new Date(FIRST.getTime() - 1), { cost_usd: '5', prompt_tokens: 1 });
   await call(new Date(LAST.getTime() + 1), { cost_usd: '5', prompt_tokens: 1 });
@@ -46,7 +50,7 @@ async function read(path: string): Promise<{ name: string; text: string; type: s
 }
 
 const FIGURES =
-  'cost_usd,saved_usd,calls,errors,unpriced_calls,calls_without_tokens,uncached_input_tokens,cached_input_tokens,' +
+  'cost_usd,unknown_calls,unknown_low_usd,unknown_high_usd,unbounded_calls,saved_usd,calls,errors,unpriced_calls,calls_without_tokens,uncached_input_tokens,cached_input_tokens,' +
   'cache_write_tokens,output_tokens,reasoning_tokens,total_tokens,p50_ms,p95_ms';
 const RANGE = 'Europe/Berlin,2026-09-30T22:00:00.000Z,2026-10-31T23:00:00.000Z';
 
@@ -57,8 +61,10 @@ it('is a table of a month in the time zone of reports, byte for byte, with what 
   const owner = `"search, ""EU""",ci,${team.key}`;
   const [head, first, second, ...rest] = text.split('\n');
   expect(head).toBe(`time_zone,from,to,month,team,key,key_id,model,${FIGURES}`);
-  expect(first).toBe(`${RANGE},2026-10,${owner},gpt-5.6,0.000000001,,1,0,0,0,50,30,20,7,0,107,175,243`);
-  expect(second).toBe(`${RANGE},2026-10,${owner},unpriced,,,1,0,1,0,1,0,0,1,0,2,,`);
+  expect(first).toBe(
+    `${RANGE},2026-10,${owner},gpt-5.6,0.000000001,1,0.250000000,0.500000000,0,,2,0,0,0,50,30,20,7,0,107,175,243`,
+  );
+  expect(second).toBe(`${RANGE},2026-10,${owner},unpriced,,0,,,0,,1,0,1,0,1,0,0,1,0,2,,`);
   expect(rest).toEqual(['']);
 });
 
@@ -105,10 +111,16 @@ describe('a statement', () => {
       ...{ from: '2026-09-30T22:00:00.000Z', to: '2026-10-31T23:00:00.000Z' },
       ...{ cost_center: '=CC-1', contact: '#search' },
       lines: [
-        { key: 'ci', provider: 'openai', model: 'gpt-5.6', cost_usd: '0.000000001' },
+        { key: 'ci', provider: 'openai', model: 'gpt-5.6', cost_usd: '0.000000001', unknown_calls: 1 },
         { key: 'ci', provider: 'openai', model: 'unpriced', cost_usd: null, unpriced_calls: 1 },
       ],
-      totals: { calls: 2, cost_usd: '0.000000001', unpriced_calls: 1 },
+      totals: {
+        calls: 3,
+        cost_usd: '0.000000001',
+        unpriced_calls: 1,
+        unknown_calls: 1,
+        unknown_low_usd: '0.250000000',
+      },
     });
   });
 
@@ -135,8 +147,10 @@ describe('a statement', () => {
     expect(await of('--format', 'csv')).toBe(text);
     const shown = await of();
     expect(shown).toMatch(/^search, "EU", 2026-10 \(Europe\/Berlin\), cost center =CC-1\n/);
-    expect(shown).toMatch(/\nTOTAL +.* 2 /);
-    expect((JSON.parse(await of('--json')) as { totals: object }).totals).toMatchObject({ calls: 2 });
+    expect(shown).toMatch(/\nTOTAL +.* 3 /);
+    expect(shown).toContain('\ncost 0.000000001 · unknown calls 1 · between 0.250 and 0.500 more\n');
+    expect(shown).toMatch(/ 0\.250 to 0\.500 /);
+    expect((JSON.parse(await of('--json')) as { totals: object }).totals).toMatchObject({ calls: 3 });
   });
 
   it.each([

@@ -61,7 +61,8 @@ async function all(groups: UsageGroup[], limit: number, sort?: UsageSort): Promi
 describe('usage', () => {
   it('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
     const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
-    const more = { cost_usd: null, p50_ms: null, p95_ms: null };
+    const unknown = { unknown_calls: 0, unknown_low_usd: null, unknown_high_usd: null, unbounded_calls: 0 };
+    const more = { ...unknown, cost_usd: null, p50_ms: null, p95_ms: null };
     expect(await totals.list(['day'], { limit: 10 })).toEqual({
       as_of: expect.any(String) as string,
       source: 'log',
@@ -104,6 +105,7 @@ describe('usage', () => {
       ],
       next_cursor: null,
       totals: {
+        ...unknown,
         calls: 9,
         retried_attempts: 0,
         saved_usd: null,
@@ -173,6 +175,41 @@ describe('usage', () => {
     expect(data.map(({ provider, calls_without_tokens }) => [provider, calls_without_tokens])).toEqual(
       cases.map(([count], i) => [`case ${i}`, count]),
     );
+    await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
+  });
+
+  it('counts the calls whose cost is unknown and what they may have cost, beside the sum of costs', async () => {
+    const from = new Date('2031-02-01T00:00:00Z');
+    const tokens = { prompt_tokens: 3 };
+    const cases: Record<string, unknown>[] = [
+      { ...tokens, usage_final: true, cost_usd: '1' },
+      { ...tokens, usage_final: true },
+      { ...tokens, usage_final: null },
+      { ...tokens, usage_final: false, cost_low_usd: '0.2', cost_high_usd: '0.000000001' },
+      { ...tokens, usage_final: false, cost_low_usd: '0.000000001' },
+      // A WebSocket: what ended is known, what is open comes on top.
+      { ...tokens, usage_final: false, cost_usd: '2', cost_low_usd: '0', cost_high_usd: '4' },
+      // Bounds of usage that became final later are none.
+      { ...tokens, usage_final: true, cost_usd: '4', cost_low_usd: '9', cost_high_usd: '9' },
+    ];
+    for (const columns of cases) await insertRow(database, from, columns);
+    const sums = {
+      ...{ calls: 7, cost_usd: '7.000000000', unpriced_calls: 2, unknown_calls: 3, unbounded_calls: 1 },
+      ...{ unknown_low_usd: '0.200000001', unknown_high_usd: '4.000000001' },
+    };
+    const page = await totals.list(['day'], { limit: 2, from });
+    expect(page).toMatchObject({ data: [sums], totals: sums });
+    const [team, month, user] = await Promise.all(
+      [
+        `usage_by_team_day WHERE day = '2031-02-01'`,
+        `cost_by_team_month WHERE month = '2031-02-01'`,
+        `cost_by_user_day WHERE day = '2031-02-01'`,
+      ].map(async (view) => (await database.query(`SELECT * FROM ${view}`))[0]),
+    );
+    const { calls: _, ...amounts } = Object.fromEntries(
+      Object.entries(sums).map(([name, value]) => [name, String(value)]),
+    );
+    for (const view of [team, month, user]) expect(view).toMatchObject(amounts);
     await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
   });
 

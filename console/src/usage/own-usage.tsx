@@ -6,6 +6,7 @@ import { Compact, Money } from '../figures/figure';
 import { percent } from '../figures/numbers';
 import { type Preset, useTimeRange } from '../url/time-range';
 import { type Dimension, type Metric, METRICS, perInterval } from './metrics';
+import { UnknownCost } from './unknown-cost';
 import { type UsageFilter, useUsageSeries } from './use-usage';
 
 /** The usage of one team or key in the time range of the page. */
@@ -61,6 +62,7 @@ export function OwnUsage({
             </Text>
             <Money usd={totals.cost_usd} />
           </Text>
+          <UnknownCost sums={totals} />
           <Text size="sm">
             <Text span c="dimmed" size="sm">
               Calls{' '}

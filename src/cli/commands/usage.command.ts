@@ -119,6 +119,12 @@ function printTable(out: Output, page: UsageTable, continues: boolean): void {
     out.note(
       '\nNO COUNTS: calls without token counts from the provider. They add nothing to the token columns.',
     );
+  if (totals !== null && totals.unknown_calls > 0 && page.data.length > 0)
+    out.note(
+      `\ncost ${money(totals.cost_usd ?? '0')} · unknown calls ${count(totals.unknown_calls)} · ${moreOf(totals, 'between ', ' and ')} more\n` +
+        'UNKNOWN: calls whose cost is not known, because the provider may have billed what was not read. ' +
+        'COST $ leaves them out; MORE $ is what they cost.',
+    );
   const unpriced = totals?.unpriced_calls ?? 0;
   if (unpriced > 0 && page.data.length > 0)
     out.note(
@@ -172,6 +178,7 @@ function columnsOf({ data }: UsageTable, totals: UsageSums | null): readonly Usa
   const [row] = data;
   const has = (name: keyof UsageView) => row !== undefined && name in row;
   const showsUncounted = (totals?.calls_without_tokens ?? 1) > 0;
+  const showsUnknown = (totals?.unknown_calls ?? 1) > 0;
   const showsSaved = totals === null || totals.saved_usd !== null;
   const groups: readonly (UsageColumn | false)[] = [
     has('month') && { head: 'MONTH', cell: ({ month }) => month ?? null },
@@ -223,6 +230,12 @@ function columnsOf({ data }: UsageTable, totals: UsageSums | null): readonly Usa
       drop: 7,
     },
     { ...number('COST $', ({ cost_usd: cost }) => cost && money(cost)), drop: 9 },
+    ...(showsUnknown
+      ? [
+          number('UNKNOWN', (sums) => sums.unknown_calls),
+          number('MORE $', (sums) => (sums.unknown_calls === 0 ? null : moreOf(sums))),
+        ]
+      : []),
     ...(showsSaved
       ? [{ ...number('SAVED $', ({ saved_usd: saved }) => saved && money(saved)), drop: 5 }]
       : []),
@@ -253,6 +266,13 @@ function number(head: string, sum: (sums: UsageSums) => Cell): UsageColumn {
 /** A sum of tokens; none if the tokens of calls are unknown and no others were counted, which is not the same as 0. */
 function ifCounted(sum: (sums: UsageSums) => number): (sums: UsageSums) => Cell {
   return (sums) => (sums.total_tokens === 0 && sums.calls_without_tokens > 0 ? null : sum(sums));
+}
+
+/** What calls of unknown cost have cost, in a cell, or with the words of a sentence. */
+function moreOf(sums: UsageSums, before = '', between = ' to '): string {
+  const { unknown_low_usd: low, unknown_high_usd: high, unbounded_calls: unbounded } = sums;
+  const least = money(low ?? '0');
+  return unbounded > 0 || high === null ? `at least ${least}` : `${before}${least}${between}${money(high)}`;
 }
 
 /** A name of a key is unique only within its team. A key that was deleted has only its ID. */

@@ -16,6 +16,7 @@ import { dayOfYear } from '../../figures/times';
 import { type Limit } from '../../limits/limit';
 import { LimitList } from '../../limits/limit-list';
 import { METRICS, perInterval } from '../../usage/metrics';
+import { unknownCost } from '../../usage/unknown-cost';
 import { type OwnKey, type OwnUsage, readOwnKey } from './own-key';
 
 /** For holders of a gateway key: what it may do and what it used. The key is kept in this page's memory only. */
@@ -135,6 +136,7 @@ function Sums({ title, sums }: { title: string; sums: OwnUsage['today'] }) {
       <Facts
         facts={[
           ['Cost', sums.calls === 0 ? <Money usd="0" /> : <Money usd={sums.cost_usd} />],
+          ['Not in the cost', unknownCost(sums) ?? undefined],
           ['Calls', <Compact value={sums.calls} />],
           ['Tokens', <Compact value={sums.total_tokens} />],
           ['Error rate', percent(sums.errors, sums.calls)],

@@ -6,6 +6,7 @@ import { BudgetCell } from '../../limits/budget-cell';
 import { byUrgency, isBudget, type Limit } from '../../limits/limit';
 import type { Column } from '../../table/data-table';
 import type { UsagePage } from '../../usage/metrics';
+import { UnknownCost } from '../../usage/unknown-cost';
 import { type Key, statusOf, STATUS_TONES } from './key';
 
 interface Sources {
@@ -103,7 +104,12 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
       cell: ({ id }) => {
         const sums = sumsOf(id);
         if (sums === undefined) return <Unknown why={NOT_COUNTED} />;
-        return <Money usd={sums === null ? '0' : sums.cost_usd} />;
+        return (
+          <>
+            <Money usd={sums === null ? '0' : sums.cost_usd} />
+            <UnknownCost sums={sums} />
+          </>
+        );
       },
     },
     {

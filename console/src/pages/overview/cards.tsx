@@ -6,6 +6,7 @@ import { nanoOf } from '../../figures/money';
 import { shortTime } from '../../figures/times';
 import type { TimeRange } from '../../url/time-range';
 import type { UsageSums } from '../../usage/metrics';
+import { UnknownCost } from '../../usage/unknown-cost';
 import classes from './cards.module.css';
 
 type Totals = UsageSums | null | undefined;
@@ -25,11 +26,11 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
         }
         comparison={comparison}
         note={
-          unpriced > 0
-            ? unpriced === 1
-              ? '1 call has no price'
-              : `${count(unpriced)} calls have no price`
-            : undefined
+          <>
+            <UnknownCost sums={totals} />
+            {unpriced > 0 &&
+              (unpriced === 1 ? '1 call has no price' : `${count(unpriced)} calls have no price`)}
+          </>
         }
       />
       <Card
@@ -73,7 +74,7 @@ interface CardProps {
   change: { text: string; direction: -1 | 0 | 1 } | null | undefined;
   /** The range that `change` compares with. */
   comparison: { with: string; bounds: string };
-  note?: string;
+  note?: ReactNode;
   moreIsWorse?: boolean;
 }
 

@@ -21,6 +21,7 @@ import { useTimeRange } from '../../url/time-range';
 import { TimeRangePicker } from '../../url/time-range-picker';
 import { sharedState, type UrlState, useUrlState } from '../../url/url-state';
 import type { UsagePage } from '../../usage/metrics';
+import { UnknownCost } from '../../usage/unknown-cost';
 import { useUsage } from '../../usage/use-usage';
 import { TeamDrawer } from './team-drawer';
 import type { Team } from './team';
@@ -207,7 +208,13 @@ function columnsOf({ teams, limits, keys, usage, rangeLabel, url }: Sources): Co
       sortBy: ({ id }) => nanoOf(sums.get(id)?.cost_usd),
       cell: ({ id }) => {
         const row = sums.get(id);
-        if (row !== undefined) return <Money usd={row.cost_usd} />;
+        if (row !== undefined)
+          return (
+            <>
+              <Money usd={row.cost_usd} />
+              <UnknownCost sums={row} />
+            </>
+          );
         return isWhole ? <Money usd="0" /> : unknown;
       },
     },

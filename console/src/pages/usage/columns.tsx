@@ -1,3 +1,4 @@
+import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { QUERY_VALUES } from '../../api/query-values';
 import { PageLink } from '../../display/links';
@@ -16,6 +17,7 @@ import {
   type UsageRow,
   type UsageSums,
 } from '../../usage/metrics';
+import { moreOf } from '../../usage/unknown-cost';
 
 /** Input tokens that were neither read from nor written to the provider's cache. */
 export function uncached({ prompt_tokens, cached_tokens, cache_write_tokens }: UsageSums): number {
@@ -50,6 +52,23 @@ const SAVED = {
   id: 'saved',
   header: 'Saved by cache',
   of: (sums: UsageSums) => (sums.saved_usd === null ? '–' : <Money usd={sums.saved_usd} />),
+};
+
+/** Shown only if there are calls of unknown cost. */
+const UNKNOWN = {
+  id: 'unknown',
+  header: 'Unknown cost',
+  of: (sums: UsageSums) =>
+    sums.unknown_calls === 0 ? (
+      '–'
+    ) : (
+      <>
+        {count(sums.unknown_calls)}
+        <Text size="xs" c="dimmed" span display="block">
+          {moreOf(sums)}
+        </Text>
+      </>
+    ),
 };
 
 /** Shown only if there are such calls. */
@@ -99,6 +118,7 @@ export function columnsFor(
         ),
       };
     }),
+    ...(totals != null && totals.unknown_calls > 0 ? [asColumn(UNKNOWN)] : []),
     ...(totals != null && totals.unpriced_calls > 0 ? [asColumn(UNPRICED)] : []),
     ...(totals != null && totals.saved_usd !== null ? [asColumn(SAVED)] : []),
     { id: 'p50', header: 'p50', align: 'right', cell: ({ p50_ms }) => duration(p50_ms) },
@@ -118,7 +138,7 @@ export function totalsOf(
   if (sums === null || sums === undefined) return undefined;
   return {
     [dimensions[0] ?? 'team']: 'Total',
-    ...Object.fromEntries([...FIGURES, SAVED, UNPRICED].map(({ id, of }) => [id, of(sums)])),
+    ...Object.fromEntries([...FIGURES, SAVED, UNKNOWN, UNPRICED].map(({ id, of }) => [id, of(sums)])),
   };
 }
 

@@ -7,7 +7,7 @@ import { EmptyState } from '../../display/empty-state';
 import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
-import { count } from '../../figures/numbers';
+import { counted } from '../../figures/numbers';
 import { shortTime } from '../../figures/times';
 import { useCallFilter } from '../../filters/use-call-filter';
 import { FilterBar } from '../../filters/filter-bar';
@@ -26,6 +26,7 @@ import {
   type UsageSums,
 } from '../../usage/metrics';
 import { UsageChart } from '../../usage/usage-chart';
+import { unknownCost } from '../../usage/unknown-cost';
 import { useUsage, useUsageSeries } from '../../usage/use-usage';
 import { columnsFor, rowKey, SORTS, totalsOf } from './columns';
 
@@ -47,14 +48,24 @@ const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
 function LeftOut({ totals }: { totals: UsageSums | null | undefined }) {
   const [url] = useUrlState();
   const calls = totals?.unpriced_calls ?? 0;
-  if (calls === 0) return null;
+  const unknown = totals ? unknownCost(totals) : null;
   return (
-    <Text size="sm" mb="xs">
-      Costs leave out {calls === 1 ? '1 call' : `${count(calls)} calls`} without a price.{' '}
-      <PageLink to="/prices" search={sharedState(url)} underline="always">
-        Set prices
-      </PageLink>
-    </Text>
+    <>
+      {unknown !== null && (
+        <Text size="sm" mb="xs">
+          Costs leave out {unknown}. The provider may have billed what was not read, such as the rest of a
+          stream that broke off.
+        </Text>
+      )}
+      {calls > 0 && (
+        <Text size="sm" mb="xs">
+          Costs leave out {counted(calls, 'call')} without a price.{' '}
+          <PageLink to="/prices" search={sharedState(url)} underline="always">
+            Set prices
+          </PageLink>
+        </Text>
+      )}
+    </>
   );
 }
 

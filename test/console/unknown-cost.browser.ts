@@ -1,0 +1,95 @@
+import { insertRow } from '../request-log/rows.js';
+import {
+  describeInBrowser,
+  fitsWindow,
+  goTo,
+  openPage,
+  seriousViolations,
+  settled,
+  signedIn,
+} from './browser.js';
+import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+
+/** Where the pictures go that somebody looks at; none if it is not set. */
+const PICTURES = process.env.POSTERN_PICTURES;
+
+interface Key {
+  id: string;
+  team_id: string;
+  key: string;
+}
+
+describeInBrowser('calls of unknown cost in the console', () => {
+  const gateway = {} as ConsoleGateway;
+  const keys: Record<string, Key> = {};
+  const row = (team: string, columns: object) =>
+    insertRow(gateway.database, new Date(), {
+      ...{ key_id: keys[team]!.id, team_id: keys[team]!.team_id, cost_usd: '8', usage_final: true },
+      ...columns,
+    });
+  beforeAll(async () => {
+    Object.assign(gateway, await startConsoleGateway());
+    for (const name of ['search', 'web', 'exact']) {
+      await gateway.admin('POST', '/admin/v1/teams', { name });
+      keys[name] = await gateway.admin<Key>('POST', '/admin/v1/keys', { team: name, name: 'ci' });
+      await row(name, {});
+    }
+    const unknown = { cost_usd: null, usage_final: false, outcome: 'client_aborted' };
+    for (const high of ['0.5', '1.44'])
+      await row('search', { ...unknown, cost_low_usd: '0.1', cost_high_usd: high });
+    await row('web', { ...unknown, cost_low_usd: '0.3', cost_high_usd: null });
+  });
+  afterAll(() => gateway.stop());
+
+  const BOUNDED = '2 calls of unknown cost: between $0.20 and $1.94 more';
+  const UNBOUNDED = '1 call of unknown cost: at least $0.30 more';
+  const ALL = '3 calls of unknown cost: at least $0.50 more';
+
+  it('are beside the cost, which leaves them out', async () => {
+    const { page, done } = await signedIn(gateway.url, '/');
+    await page.getByRole('region', { name: 'Cost', exact: true }).getByText(ALL).waitFor();
+    await page.getByRole('region', { name: 'Cost', exact: true }).getByText('$24.00').waitFor();
+
+    await goTo(page, 'usage?by=team');
+    await page.getByText(`Costs leave out ${ALL}. The provider may have billed`).waitFor();
+    const usage = page.getByRole('table', { name: 'Usage by group' });
+    const cells = async (name: string) =>
+      (await usage.getByRole('row').filter({ hasText: name }).allInnerTexts()).join().replace(/\s+/g, ' ');
+    await usage.getByRole('columnheader', { name: 'Unknown cost' }).waitFor();
+    expect(await cells('search')).toContain('2 $0.20 to $1.94');
+    expect(await cells('web')).toContain('1 at least $0.30');
+    expect(await cells('exact')).not.toContain('least');
+    expect(await cells('Total')).toContain('3 at least $0.50');
+
+    for (const path of ['/teams', '/keys']) {
+      await goTo(page, path.slice(1));
+      await page.getByText(BOUNDED).waitFor();
+      await page.getByText(UNBOUNDED).waitFor();
+      expect(await page.getByText(/of unknown cost/).count()).toBe(2);
+    }
+    for (const path of ['/', '/usage?by=team', '/teams', '/keys']) {
+      await goTo(page, path.slice(1));
+      await settled(page);
+      expect(await seriousViolations(page)).toEqual([]);
+      for (const width of [1280, 320]) {
+        await page.setViewportSize({ width, height: 860 });
+        await fitsWindow(page);
+        const name = path.replace(/\W+/g, '-');
+        if (PICTURES)
+          await page.screenshot({ path: `${PICTURES}/unknown${name}-${width}.png`, fullPage: true });
+      }
+      await page.setViewportSize({ width: 1280, height: 860 });
+    }
+    await done();
+  });
+
+  it('are on the page for holders of a key', async () => {
+    const { page, done } = await openPage(gateway.url);
+    await page.goto(`${gateway.url}/console/key`);
+    await page.getByLabel('Gateway key').fill(keys.search!.key);
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.getByRole('region', { name: 'Today' }).getByText(BOUNDED).waitFor();
+    await page.getByRole('region', { name: 'This month' }).getByText(BOUNDED).waitFor();
+    await done();
+  });
+});
