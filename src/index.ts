@@ -20,6 +20,7 @@ export type { Settings } from './config/settings.js';
 // Calls
 export { type Caller, CurrentCaller, type Grant } from './auth/caller.js';
 export type { EndpointRule, GrantedSettings, IdempotencyMode } from './keys/gateway-key.entity.js';
+export type { OnDisconnect } from './providers/on-disconnect.js';
 export type { StreamUsage } from './teams/model-rules.js';
 export { GatewayKeyGuard } from './auth/gateway-key.guard.js';
 export { PublicRoute } from './platform/public-route.js';

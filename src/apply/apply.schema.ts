@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { EXAMPLE_TIME, flag, time } from '../admin/fields.schema.js';
+import { EXAMPLE_TIME, flag, oneOf, time } from '../admin/fields.schema.js';
 import { newKeySchema } from '../keys/keys.schema.js';
 import { newPriceSchema } from '../pricing/prices.schema.js';
+import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from '../providers/on-disconnect.js';
 import { newProviderSchema } from '../providers/providers.schema.js';
 import { newRouteSchema } from '../routes/routes.schema.js';
 import { byKind, newSinkMembers } from '../sinks/sinks.schema.js';
@@ -83,6 +84,13 @@ export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z
     ...newProviderSchema.shape,
     secret,
     enabled: stays('Calls to a disabled provider are rejected.'),
+    on_disconnect: oneOf(ON_DISCONNECT)
+      .optional()
+      .meta({
+        description:
+          `${ON_DISCONNECT_ABOUT} Absent: it stays as it is; a new provider gets \`finish\` if its URL is that of Bedrock, ` +
+          'Vertex AI or Gemini, which bill the whole response, otherwise `cancel`.',
+      }),
   });
   return z.strictObject({
     teams: list(team, 'team', ['name']),

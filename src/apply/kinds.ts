@@ -7,6 +7,7 @@ import type { Actor } from '../platform/actor.js';
 import { PriceResolver } from '../pricing/price-resolver.js';
 import { PricesService } from '../pricing/prices.service.js';
 import { settingNames } from '../providers/credentials/auth-settings.js';
+import { onDisconnectOf } from '../providers/on-disconnect.js';
 import { catalogOf } from '../providers/provider-catalog.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { StoredProvidersService } from '../providers/stored-providers.service.js';
@@ -115,16 +116,23 @@ export class Kinds {
     return {
       member: 'providers',
       put: async (manager, item, by) => {
-        const { enabled, ...rest } = item;
+        const { enabled, on_disconnect, ...rest } = item;
         const { name, auth_settings: settings, ...change } = rest;
         const present = await unlessMissing(service(manager).get(name));
         if (present === null) {
-          const { id } = await service(manager).create({ ...rest, enabled: enabled ?? true }, by);
+          const wanted = {
+            enabled: enabled ?? true,
+            on_disconnect: on_disconnect ?? onDisconnectOf(item.url),
+          };
+          const { id } = await service(manager).create({ ...rest, ...wanted }, by);
           return { id: id! };
         }
         const none = Object.fromEntries(settingNames(item.auth).map((setting) => [setting, null]));
         const catalog = item.catalog === undefined ? catalogOf(item.url) : item.catalog;
-        const isSet = enabled !== undefined && { enabled };
+        const isSet = {
+          ...(enabled !== undefined && { enabled }),
+          ...(on_disconnect !== undefined && { on_disconnect }),
+        };
         const wanted = { ...change, auth_settings: { ...none, ...settings }, catalog, ...isSet };
         const { id } = await service(manager).update(name, wanted, by);
         return { id: id! };

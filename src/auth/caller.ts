@@ -1,5 +1,6 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
+import type { OnDisconnect } from '../providers/on-disconnect.js';
 import type { StreamUsage } from '../teams/model-rules.js';
 import type { GrantedSettings } from '../keys/gateway-key.entity.js';
 
@@ -25,6 +26,8 @@ export interface Grant extends Readonly<GrantedSettings> {
   readonly streamUsage: readonly StreamUsage[];
   /** The response cache; null for none. `shared`: whose responses the key may get. */
   readonly cache: { readonly ttlSeconds: number; readonly shared: 'key' | 'team' } | null;
+  /** What happens to a call whose client disconnects; null: as its provider says. */
+  readonly onDisconnect: OnDisconnect | null;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { countOfChanges } from '../database/change-counter.js';
+import type { OnDisconnect } from '../providers/on-disconnect.js';
 import type { StreamUsage } from '../teams/model-rules.js';
 import type { Grant } from './caller.js';
 import type { KeyCache } from '../keys/key-cache-settings.js';
@@ -13,7 +14,7 @@ import { pick } from '../platform/pick.js';
 export const FIND_GRANTS = `
   SELECT encode(s.digest, 'hex') AS digest, s.id AS secret_id, k.id AS key_id, k.team_id, ${GRANTED_PROVIDERS} AS providers,
          ${GRANTED_SETTINGS.map((name) => `k.${name}`).join(', ')}, k.models, t.models AS team_models, k.stream_usage, t.stream_usage AS team_stream_usage,
-         k.cache,
+         k.cache, k.on_disconnect,
          LEAST(k.expires_at, s.expires_at) AS expires_at,
          k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
            AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true) AS enabled,
@@ -34,6 +35,7 @@ export interface GrantRow extends GrantedSettings {
   stream_usage: StreamUsage;
   team_stream_usage: StreamUsage;
   cache: KeyCache | null;
+  on_disconnect: OnDisconnect | null;
   expires_at: Date | null;
   enabled: boolean;
   /** The limits of the key are at least those of this version. */
@@ -56,6 +58,7 @@ export function grantsOf(rows: readonly GrantRow[]): Map<string, Grant> {
         models: lists(row.models, row.team_models),
         streamUsage: rules(row.stream_usage, row.team_stream_usage),
         cache: row.cache && { ttlSeconds: row.cache.ttl_seconds, shared: row.cache.shared },
+        onDisconnect: row.on_disconnect,
       },
     ]),
   );

@@ -1838,6 +1838,12 @@ export interface components {
              * @example false
              */
             websockets: boolean;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Null: as the provider of the call says.
+             * @example finish
+             * @enum {string|null}
+             */
+            on_disconnect: "cancel" | "finish" | null;
             /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
             cache: components["schemas"]["KeyCache"] | null;
             /**
@@ -2067,6 +2073,13 @@ export interface components {
              */
             websockets?: boolean;
             /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Null: as the provider of the call says.
+             * @default null
+             * @example finish
+             * @enum {string|null}
+             */
+            on_disconnect?: "cancel" | "finish" | null;
+            /**
              * @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache.
              * @default null
              */
@@ -2226,6 +2239,12 @@ export interface components {
              * @example false
              */
             websockets: boolean;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Null: as the provider of the call says.
+             * @example finish
+             * @enum {string|null}
+             */
+            on_disconnect: "cancel" | "finish" | null;
             /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
             cache: components["schemas"]["KeyCache"] | null;
             /**
@@ -2347,6 +2366,12 @@ export interface components {
             idempotency?: "forward" | "replay";
             /** @description Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426. */
             websockets?: boolean;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Null: as the provider of the call says.
+             * @example finish
+             * @enum {string|null}
+             */
+            on_disconnect?: "cancel" | "finish" | null;
             /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
             cache?: components["schemas"]["NewKeyCache"] | null;
             /**
@@ -2502,6 +2527,12 @@ export interface components {
              * @example false
              */
             websockets: boolean;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Null: as the provider of the call says.
+             * @example finish
+             * @enum {string|null}
+             */
+            on_disconnect: "cancel" | "finish" | null;
             /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
             cache: components["schemas"]["KeyCache"] | null;
             /**
@@ -2692,6 +2723,12 @@ export interface components {
              * @example false
              */
             websockets: boolean;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Null: as the provider of the call says.
+             * @example finish
+             * @enum {string|null}
+             */
+            on_disconnect: "cancel" | "finish" | null;
             /** @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache. */
             cache: components["schemas"]["KeyCache"] | null;
             /**
@@ -2842,6 +2879,11 @@ export interface components {
              */
             catalog: string | null;
             /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Keys may say otherwise.
+             * @enum {string}
+             */
+            on_disconnect: "cancel" | "finish";
+            /**
              * @description `environment`: set by PROVIDER_URL, and changed only there.
              * @enum {string}
              */
@@ -2947,6 +2989,12 @@ export interface components {
              * @example openai
              */
             catalog?: string | null;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Keys may say otherwise.
+             * @default cancel
+             * @enum {string}
+             */
+            on_disconnect?: "cancel" | "finish";
         };
         /** @description What `aws-sigv4`, `google` and `oauth2` need besides the secret. */
         NewProviderAuthSettings: {
@@ -3012,6 +3060,11 @@ export interface components {
              * @example openai
              */
             catalog?: string | null;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Keys may say otherwise.
+             * @enum {string}
+             */
+            on_disconnect?: "cancel" | "finish";
         };
         /** @description Settings to change; null removes one. `access_key_id`, `token_url` and `client_id` need the secret again. */
         ProviderAuthSettingsChange: {
@@ -6086,6 +6139,11 @@ export interface components {
              * @example openai
              */
             catalog?: string | null;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Absent: it stays as it is; a new provider gets `finish` if its URL is that of Bedrock, Vertex AI or Gemini, which bill the whole response, otherwise `cancel`.
+             * @enum {string}
+             */
+            on_disconnect?: "cancel" | "finish";
         };
         /**
          * @example {
@@ -6134,6 +6192,13 @@ export interface components {
              * @default false
              */
             websockets?: boolean;
+            /**
+             * @description What happens to a call whose client disconnects before the response is complete. `cancel`: the connection to the provider is closed. `finish`: the response is read to its end, so that its usage is known. Null: as the provider of the call says.
+             * @default null
+             * @example finish
+             * @enum {string|null}
+             */
+            on_disconnect?: "cancel" | "finish" | null;
             /**
              * @description Returns the response of an earlier call with exactly the same request, without calling the provider; null: no cache.
              * @default null

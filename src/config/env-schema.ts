@@ -213,6 +213,8 @@ export const envSchema = z.object({
   LIMITS_WITHOUT_DATABASE: oneOf('reject', 'allow').default('reject'),
   SHUTDOWN_DELAY_MS: integer(0, 3_600_000).default(0),
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
+  FINISH_MAX_SECONDS: integer(1, 86_400).default(600),
+  FINISH_MAX_CALLS: integer(0, 1_000_000).default(256),
   MIGRATE: oneOf('on', 'off').default('on'),
   LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('info'),
   PUBLIC_URL: text(

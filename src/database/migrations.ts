@@ -47,6 +47,7 @@ import { Refusals1798000190000 } from '../../migrations/1798000190000-refusals.j
 import { UnitPrices1798000230000 } from '../../migrations/1798000230000-unit-prices.js';
 import { FinalUsage1798000200000 } from '../../migrations/1798000200000-final-usage.js';
 import { UnknownCosts1798000210000 } from '../../migrations/1798000210000-unknown-costs.js';
+import { OnDisconnect1798000220000 } from '../../migrations/1798000220000-on-disconnect.js';
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -99,8 +100,9 @@ export const MIGRATIONS = [
   FailingProviders1798000140001,
   LimitRejections1798000160000,
   Refusals1798000190000,
-  UnitPrices1798000230000,
   FinalUsage1798000200000,
   UnknownCosts1798000210000,
+  OnDisconnect1798000220000,
+  UnitPrices1798000230000,
   HotLimits1798000270000,
 ];

@@ -1,5 +1,6 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique, VersionColumn } from 'typeorm';
 import { Annotated } from '../teams/annotations.js';
+import { type OnDisconnect } from '../providers/on-disconnect.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from '../teams/model-rules.js';
 import { Team } from '../teams/team.entity.js';
 import type { KeyCache } from './key-cache-settings.js';
@@ -29,6 +30,7 @@ export const SHOWN_SETTINGS = [
   'websockets',
   'models',
   'stream_usage',
+  'on_disconnect',
 ] as const;
 
 /**
@@ -56,6 +58,7 @@ export const GRANTED_SETTINGS = [
 @Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
 @Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
 @Check('gateway_key_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
+@Check('gateway_key_on_disconnect_check', `on_disconnect IN ('cancel', 'finish')`)
 export class GatewayKey extends Annotated implements GrantedSettings {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
   id!: string;
@@ -111,6 +114,14 @@ export class GatewayKey extends Annotated implements GrantedSettings {
 
   @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
   streamUsage!: StreamUsage;
+
+  @Column('text', {
+    name: 'on_disconnect',
+    nullable: true,
+    comment:
+      'cancel: a call ends with its client; finish: its response is read to the end; null: as the provider says.',
+  })
+  onDisconnect!: OnDisconnect | null;
 
   @Index('gateway_key_owner_idx', { where: 'owner IS NOT NULL' })
   @Column('text', {

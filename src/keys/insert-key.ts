@@ -65,8 +65,12 @@ export async function insertKey(
 
 /** The columns of these settings. TypeORM leaves out what is undefined. */
 export function columnsOf(settings: Omit<Partial<KeyGrant>, 'owner'> & LimitMembers): Partial<GatewayKey> {
-  const { stream_usage: streamUsage, ...others } = withAnnotationColumns(withoutLimits(settings));
-  return { streamUsage, ...others };
+  const {
+    stream_usage: streamUsage,
+    on_disconnect: onDisconnect,
+    ...others
+  } = withAnnotationColumns(withoutLimits(settings));
+  return { streamUsage, onDisconnect, ...others };
 }
 
 /** Adds a secret to a key. @returns the secret, which is not stored */

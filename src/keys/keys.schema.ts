@@ -19,6 +19,7 @@ import {
 } from '../admin/fields.schema.js';
 import { containsKeyFormat, SHOWN_LENGTH } from '../platform/api-key.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
+import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from '../providers/on-disconnect.js';
 import { PROVIDER_NAME } from '../providers/provider-name.js';
 import {
   annotationFilters,
@@ -40,6 +41,7 @@ const IDEMPOTENCY_ABOUT =
   '`forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.';
 const WEBSOCKETS_ABOUT =
   'Whether the key may open WebSockets on `/v1/realtime` and `/v1/responses`; otherwise they get 426.';
+const KEY_ON_DISCONNECT_ABOUT = `${ON_DISCONNECT_ABOUT} Null: as the provider of the call says.`;
 const DISABLED_ABOUT = 'Calls with a disabled key are rejected.';
 
 /** A key as the API shows it, without its secret. */
@@ -71,6 +73,10 @@ export const keySchema = z
     endpoints: z.enum(ENDPOINT_RULES).meta({ description: ENDPOINTS_ABOUT }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: IDEMPOTENCY_ABOUT }),
     websockets: z.boolean().meta({ description: WEBSOCKETS_ABOUT, example: false }),
+    on_disconnect: z
+      .enum(ON_DISCONNECT)
+      .nullable()
+      .meta({ description: KEY_ON_DISCONNECT_ABOUT, example: 'finish' }),
     cache: keyCacheSchema.nullable().meta({ description: CACHE_ABOUT }),
     ...modelRulesView,
     ...shownLimitMembers,
@@ -147,6 +153,10 @@ export const newKeySchema = z
     endpoints: oneOf(ENDPOINT_RULES).default('inference').meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).default('forward').meta({ description: IDEMPOTENCY_ABOUT }),
     websockets: flag().default(false).meta({ description: WEBSOCKETS_ABOUT }),
+    on_disconnect: oneOf(ON_DISCONNECT)
+      .nullish()
+      .default(null)
+      .meta({ description: KEY_ON_DISCONNECT_ABOUT, example: 'finish' }),
     cache: newKeyCacheSchema.nullish().default(null).meta({ description: CACHE_ABOUT }),
     ...newModelRules,
     ...limitMembers,
@@ -170,6 +180,10 @@ export const keyChangeSchema = z
     endpoints: oneOf(ENDPOINT_RULES).optional().meta({ description: ENDPOINTS_ABOUT }),
     idempotency: oneOf(IDEMPOTENCY_MODES).optional().meta({ description: IDEMPOTENCY_ABOUT }),
     websockets: flag().optional().meta({ description: WEBSOCKETS_ABOUT }),
+    on_disconnect: oneOf(ON_DISCONNECT)
+      .nullable()
+      .optional()
+      .meta({ description: KEY_ON_DISCONNECT_ABOUT, example: 'finish' }),
     cache: newKeyCacheSchema.nullable().optional().meta({ description: CACHE_ABOUT }),
     ...modelRulesChange,
     disabled: flag().optional().meta({ description: DISABLED_ABOUT }),

@@ -79,10 +79,14 @@ export class LedKeysService {
 const rarely = (by: Access) => (manager: EntityManager) =>
   mustChangeLess(manager, by.actor.name, MAX_CHANGES);
 
-type Decided = Pick<KeyView, 'endpoints' | 'websockets' | 'cache' | 'cost_center' | 'disabled'>;
+type Decided = Pick<
+  KeyView,
+  'endpoints' | 'websockets' | 'on_disconnect' | 'cache' | 'cost_center' | 'disabled'
+>;
 const DEFAULTS: Decided = {
   endpoints: 'inference',
   websockets: false,
+  on_disconnect: null,
   cache: null,
   cost_center: null,
   disabled: false,
@@ -90,11 +94,14 @@ const DEFAULTS: Decided = {
 
 /** @throws ServiceError forbidden for a setting that only administrators make, unless the key has it already */
 function mustBeAllowed(change: Partial<Decided>, present: Decided): void {
-  const { endpoints, websockets, cache, cost_center, disabled } = change;
-  const asked = differing<Partial<Decided>>(present, { endpoints, websockets, cache, cost_center, disabled });
+  const { endpoints, websockets, on_disconnect, cache, cost_center, disabled } = change;
+  const wanted = { endpoints, websockets, on_disconnect, cache, cost_center, disabled };
+  const asked = differing<Partial<Decided>>(present, wanted);
   const isRefused: Record<keyof Decided, boolean> = {
     endpoints: endpoints === 'all',
     websockets: websockets === true,
+    // Such calls take from what all teams share.
+    on_disconnect: true,
     cache: cache?.shared === 'team',
     cost_center: true,
     // A stop in an emergency is an administrator's to undo.

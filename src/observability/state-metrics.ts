@@ -11,6 +11,7 @@ import { KeyLookupService } from '../auth/key-lookup.service.js';
 import { KeyCache } from '../auth/key-cache.js';
 import { GATEWAY_ERROR_CODES } from '../errors/gateway-error.js';
 import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
+import { FinishingCalls } from '../proxy/exchange/finishing-calls.service.js';
 import { UpstreamPools } from '../proxy/upstream/upstream-pools.js';
 import { JournalDrainService } from '../request-log/journal/journal-drain.service.js';
 import { Journal } from '../request-log/journal/journal.js';
@@ -34,6 +35,7 @@ export class StateMetrics {
     private readonly stored: StoredBytes,
     private readonly failures: StoreFailures,
     private readonly pools: UpstreamPools,
+    private readonly finishing: FinishingCalls,
     private readonly lookups: LookupPool,
     private readonly database: DatabaseService,
     private readonly sessions: SessionsService,
@@ -55,6 +57,17 @@ export class StateMetrics {
       'postern_open_requests',
       'Requests of any kind in flight.',
       () => this.host.httpAdapter.openRequests,
+    );
+    on.gauge(
+      'postern_finishing_calls',
+      'Calls in flight whose client has disconnected and whose response is read to its end, as on_disconnect says.',
+      () => this.finishing.count,
+    );
+    on.counter(
+      'postern_finish_limits_total',
+      'Calls that were cancelled instead of finished, by the limit that they reached.',
+      () => Object.entries(this.finishing.cancelled).map(([limit, count]) => [{ limit }, count]),
+      'limit',
     );
     on.counter(
       'postern_refusals_total',

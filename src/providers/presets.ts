@@ -1,3 +1,4 @@
+import type { OnDisconnect } from './on-disconnect.js';
 import type { AuthSettings, ProviderAuth } from './credentials/auth-kinds.js';
 
 /** URL and authentication of a well-known provider. */
@@ -14,6 +15,8 @@ export interface Preset {
   authSettings?: AuthSettings;
   /** False for local providers, which need none by default. */
   needsSecret: boolean;
+  /** `finish` for providers that go on, and bill the whole response, when a client disconnects. */
+  onDisconnect?: OnDisconnect;
 }
 
 const bearer = (title: string, url: string): Preset => ({ title, url, auth: 'bearer', needsSecret: true });
@@ -49,6 +52,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     url: 'https://generativelanguage.googleapis.com',
     auth: 'x-goog-api-key',
     needsSecret: true,
+    onDisconnect: 'finish',
   },
   mistral: bearer('Mistral', 'https://api.mistral.ai'),
   groq: bearer('Groq', 'https://api.groq.com/openai'),
@@ -90,6 +94,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     auth: 'aws-sigv4',
     authSettings: { service: 'bedrock' },
     needsSecret: true,
+    onDisconnect: 'finish',
   },
   // The global endpoint; those of regions are https://<region>-aiplatform.googleapis.com.
   vertex: {
@@ -97,6 +102,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     url: 'https://aiplatform.googleapis.com',
     auth: 'google',
     needsSecret: true,
+    onDisconnect: 'finish',
   },
   vllm: { title: 'vLLM', url: 'http://127.0.0.1:8000', auth: 'bearer', needsSecret: false },
   ollama: { title: 'Ollama', url: 'http://127.0.0.1:11434', auth: 'bearer', needsSecret: false },

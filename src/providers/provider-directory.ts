@@ -1,3 +1,4 @@
+import type { OnDisconnect } from './on-disconnect.js';
 import { countOfChanges } from '../database/change-counter.js';
 import type { AuthSettings, ProviderAuth } from './credentials/auth-kinds.js';
 import { type CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
@@ -8,7 +9,7 @@ import { normaliseProviderUrl } from '../platform/provider-url.js';
 /** Every stored provider in one snapshot, with the count of changes it reflects. No row: a null id. */
 export const READ_PROVIDERS = `
   SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.auth_settings, p.sealed_secret, p.is_default, p.enabled, p.catalog,
-    p.version
+    p.on_disconnect, p.version
   FROM (${countOfChanges('providers')}) c LEFT JOIN provider p ON true`;
 
 export interface DirectoryRow {
@@ -22,6 +23,7 @@ export interface DirectoryRow {
   is_default: boolean;
   enabled: boolean;
   catalog: string | null;
+  on_disconnect: OnDisconnect;
   version: number;
 }
 
@@ -84,7 +86,7 @@ function entryOf(
       name,
       enabled,
       catalog,
-      provider: makeProvider(name, url, row.auth, secret, source, `${id} ${row.version}`),
+      provider: makeProvider(name, url, row.auth, secret, source, `${id} ${row.version}`, row.on_disconnect),
       problem: null,
     };
   } catch (error) {

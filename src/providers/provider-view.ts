@@ -1,5 +1,6 @@
 import type { Settings } from '../config/settings.js';
 import { catalogOf } from './provider-catalog.js';
+import type { OnDisconnect } from './on-disconnect.js';
 import { DEFAULT_PROVIDER } from './provider-name.js';
 import type { AuthSettings, ProviderAuth } from './credentials/auth-kinds.js';
 import type { ProviderView, SecretState } from './providers.schema.js';
@@ -14,13 +15,14 @@ export interface ProviderRow {
   is_default: boolean;
   enabled: boolean;
   catalog: string | null;
+  on_disconnect: OnDisconnect;
   version: number;
   created_at: Date;
   updated_at: Date;
 }
 
 export const SELECT_PROVIDERS = `
-  SELECT id, name, url, auth, auth_settings, sealed_secret, is_default, enabled, catalog, version, created_at, updated_at
+  SELECT id, name, url, auth, auth_settings, sealed_secret, is_default, enabled, catalog, on_disconnect, version, created_at, updated_at
   FROM provider`;
 
 /** Lists each field, so that a new column is not shown by accident. */
@@ -36,6 +38,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
     shadowed_by: null,
     enabled: row.enabled,
     catalog: row.catalog,
+    on_disconnect: row.on_disconnect,
     source: 'stored',
     version: row.version,
     created_at: row.created_at.toISOString(),
@@ -64,6 +67,7 @@ export function environmentView(env: Settings): ProviderView | null {
     shadowed_by: null,
     enabled: true,
     catalog: catalogOf(env.providerUrl),
+    on_disconnect: 'cancel',
     source: 'environment',
     version: null,
     created_at: null,

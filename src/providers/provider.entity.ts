@@ -8,6 +8,7 @@ import {
   UpdateDateColumn,
   VersionColumn,
 } from 'typeorm';
+import { type OnDisconnect } from './on-disconnect.js';
 import { type AuthSettings, PROVIDER_AUTHS, type ProviderAuth } from './credentials/auth-kinds.js';
 
 /** A stored provider. Its secret is encrypted (secret-box.ts) and bound to this row. */
@@ -15,6 +16,7 @@ import { type AuthSettings, PROVIDER_AUTHS, type ProviderAuth } from './credenti
 @Unique('provider_name_key', ['name'])
 @Check('provider_name_check', `name ~ '^[a-z0-9][a-z0-9_-]{0,62}$' AND name <> 'default'`)
 @Check('provider_auth_check', `auth IN (${PROVIDER_AUTHS.map((auth) => `'${auth}'`).join(', ')})`)
+@Check('provider_on_disconnect_check', `on_disconnect IN ('cancel', 'finish')`)
 export class StoredProvider {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'provider_pkey' })
   id!: string;
@@ -66,6 +68,13 @@ export class StoredProvider {
   /** Name of the price list for its models; null if only custom prices apply. */
   @Column('text', { nullable: true })
   catalog!: string | null;
+
+  @Column('text', {
+    name: 'on_disconnect',
+    default: 'cancel',
+    comment: 'cancel: the call ends with its client; finish: its response is read to the end.',
+  })
+  onDisconnect!: OnDisconnect;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;

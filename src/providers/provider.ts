@@ -2,6 +2,7 @@ import type { AccessTokens } from './credentials/access-tokens.js';
 import { isCloudAuth, type ProviderAuth } from './credentials/auth-kinds.js';
 import type { CredentialSource } from './credentials/credential-sources.service.js';
 import type { RequestSigner } from './credentials/request-signer.js';
+import type { OnDisconnect } from './on-disconnect.js';
 import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
 
 /**
@@ -47,6 +48,8 @@ export interface Provider {
    * @internal
    */
   readonly revision: string;
+  /** For keys that do not say it themselves. */
+  readonly onDisconnect: OnDisconnect;
   /**
    * Its inference endpoints besides the common ones.
    *
@@ -66,6 +69,7 @@ export function makeProvider(
   secret: string | null,
   source: CredentialSource | null = null,
   revision = '',
+  onDisconnect: OnDisconnect = 'cancel',
 ): Provider {
   const { origin, hostname, pathname } = new URL(url);
   const basePath = pathname === '/' ? '' : pathname;
@@ -84,6 +88,7 @@ export function makeProvider(
     tokens: source?.tokens ?? null,
     forwardsCredentials: auth === 'client',
     revision,
+    onDisconnect,
     endpoints: ownEndpoints(hostname, basePath),
   };
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { EXAMPLE_ID, flag, oneOf, pageOf, timestamp } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from './provider-name.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
+import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from './on-disconnect.js';
 import { PROVIDER_AUTHS } from './credentials/auth-kinds.js';
 
 const AUTH_ABOUT =
@@ -13,6 +14,8 @@ const SHOWN_DEFAULT_ABOUT = `${DEFAULT_ABOUT} At most one provider has true.`;
 const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
 const CATALOG_ABOUT =
   'Name of the price list for its models; null if only custom prices for this provider apply.';
+
+const ON_DISCONNECT_SHOWN = `${ON_DISCONNECT_ABOUT} Keys may say otherwise.`;
 
 /** A setting of `aws-sigv4`, `google` or `oauth2`. @param form what it must be */
 function setting(pattern: RegExp, form: string, description: string, example: string) {
@@ -98,6 +101,7 @@ export const providerSchema = z
       }),
     enabled: z.boolean().meta({ description: ENABLED_ABOUT }),
     catalog: z.string().nullable().meta({ description: CATALOG_ABOUT, example: 'openai' }),
+    on_disconnect: z.enum(ON_DISCONNECT).meta({ description: ON_DISCONNECT_SHOWN }),
     source: z.enum(['stored', 'environment']).meta({
       description: '`environment`: set by PROVIDER_URL, and changed only there.',
     }),
@@ -210,6 +214,7 @@ export const newProviderSchema = z.strictObject({
     example: 'openai',
     description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
   }),
+  on_disconnect: oneOf(ON_DISCONNECT).default('cancel').meta({ description: ON_DISCONNECT_SHOWN }),
 });
 
 /** `POST /admin/v1/providers`: callers of `client` send their own credential, so there is no secret to forget. */
@@ -249,6 +254,7 @@ export const providerChangeSchema = z
       example: 'openai',
       description: `${CATALOG_ABOUT} Absent: it stays, or follows the URL if it belonged to the former URL's host.`,
     }),
+    on_disconnect: oneOf(ON_DISCONNECT).optional().meta({ description: ON_DISCONNECT_SHOWN }),
   })
   .meta({ id: 'ProviderChange', example: { enabled: false } });
 export type ProviderChange = z.output<typeof providerChangeSchema>;

@@ -71,7 +71,7 @@ export class StoredProvidersService {
     try {
       const creating = transacted(this.manager, async (manager) => {
         await manager.query(LOCK_CHANGES);
-        const { url, auth, enabled, catalog = catalogOf(url) } = settings;
+        const { url, auth, enabled, catalog = catalogOf(url), on_disconnect: onDisconnect } = settings;
         rejectOtherSettings(auth, settings.auth_settings ?? {});
         const { secret, authSettings } = checkedCredential(
           auth,
@@ -89,6 +89,7 @@ export class StoredProvidersService {
           isDefault: settings.default,
           enabled,
           catalog,
+          onDisconnect,
         });
         const row = await findProvider(manager, name);
         const after = this.secrets.viewOf(row);
@@ -176,6 +177,7 @@ export class StoredProvidersService {
         isDefault: next.default,
         enabled: next.enabled,
         catalog: next.catalog,
+        onDisconnect: next.on_disconnect,
       });
       const isMoved = next.auth !== before.auth || originOf(next.url) !== originOf(row.url);
       if (next.auth === 'client' && isMoved) await mustKeepOneCredentialHost(manager, name, this.env);
@@ -256,7 +258,7 @@ async function mustBeNoTarget(manager: EntityManager, name: string): Promise<voi
 }
 
 function isSame(one: ProviderView, other: ProviderView): boolean {
-  return (['url', 'auth', 'auth_settings', 'default', 'enabled', 'catalog'] as const).every(
+  return (['url', 'auth', 'auth_settings', 'default', 'enabled', 'catalog', 'on_disconnect'] as const).every(
     (name) => JSON.stringify(one[name]) === JSON.stringify(other[name]),
   );
 }

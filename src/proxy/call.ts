@@ -1,8 +1,10 @@
 import type { Request, Response } from 'express';
 import type { Caller } from '../auth/caller.js';
 import type { ResponseRecorder } from '../idempotency/response-recorder.js';
+import type { OnDisconnect } from '../providers/on-disconnect.js';
 import type { Provider } from '../providers/provider.js';
 import type { CallRecord } from '../request-log/call-record.js';
+import type { FinishingCall } from './exchange/finishing-calls.service.js';
 import type { RequestTarget } from './http/request-target.js';
 import type { PolicyCall } from './policies/policy-call.js';
 import type { RoutedCall } from './routing/routed-call.js';
@@ -36,6 +38,8 @@ export class Call {
   admitted: PolicyCall | null = null;
   /** Stores the response for retries or the response cache; null if it is not stored. Set by CachingForwarder and IdempotentForwarder. */
   recorder: ResponseRecorder | null = null;
+  /** Set while the response is read to its end although the client has disconnected, because its key or provider says so. */
+  finishing: FinishingCall | null = null;
   /** Why nothing more of the body can be read. */
   bodyError: Error | null = null;
 
@@ -53,6 +57,16 @@ export class Call {
   /** Set by GatewayKeyGuard. */
   get caller(): Caller {
     return this.req.caller;
+  }
+
+  /** True while the call goes on even if its client disconnects: so that a retry can get the response, or its usage is read. */
+  get outlivesClient(): boolean {
+    return this.finishing !== null || this.recorder?.outlivesClient === true;
+  }
+
+  /** What happens if the client disconnects: as the key says, otherwise the provider of the present attempt. */
+  get onDisconnect(): OnDisconnect {
+    return this.caller.grant.onDisconnect ?? this.provider.onDisconnect;
   }
 
   /** The providers that the call may be sent to: its own, or those of its route. */

@@ -7,6 +7,8 @@ import { ProvidersModule } from '../providers/providers.module.js';
 import { RoutesModule } from '../routes/routes.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { CachingForwarder } from './stages/caching-forwarder.js';
+import { ExchangeServices } from './exchange/exchange-services.js';
+import { FinishingCalls } from './exchange/finishing-calls.service.js';
 import { FastPath } from './fast-path.js';
 import { Forwarder } from './stages/forwarder.js';
 import { GatewayErrorFilter } from './http/gateway-error.filter.js';
@@ -38,7 +40,9 @@ class UpstreamModule {}
   providers: [
     AdmissionService,
     CachingForwarder,
+    ExchangeServices,
     FastPath,
+    FinishingCalls,
     Forwarder,
     GatheringMemory,
     IdempotentForwarder,
@@ -47,7 +51,7 @@ class UpstreamModule {}
     { provide: HttpService, useClass: UpstreamHttpService },
     { provide: APP_FILTER, useClass: GatewayErrorFilter }
   ],
-  exports: [UpstreamModule, WebSocketSessions]
+  exports: [FinishingCalls, UpstreamModule, WebSocketSessions]
 })
 export class ProxyModule implements OnModuleInit {
   constructor(

@@ -58,7 +58,12 @@ const NO_TICKETS: readonly CallTicket[] = [];
  */
 export class CallRecord {
   requestBytes = 0;
+  /** Bytes of the response body for the client. It stops when the client disconnects and its call is finished without it. */
   responseBytes = 0;
+  /** Bytes of the response body that the provider has sent. */
+  receivedBytes = 0;
+  /** True once the response of the provider has been received to its end. */
+  isWhole = false;
   status: number | null = null;
   contentType: string | undefined;
   /** The model that the call is admitted and priced with: in the request's path, otherwise in its body. */
@@ -107,6 +112,8 @@ export class CallRecord {
   private tickets: CallTicket[] | null = null;
   private bodyAwaitedAt = 0;
   private bodyWaitMs = 0;
+  /** Of a response whose client had disconnected before it. */
+  private unseenStatus = 0;
 
   /** Null unless the call uses a route. Set before its start is journalled. */
   attempt: Attempt | null = null;
@@ -142,9 +149,9 @@ export class CallRecord {
     return isStreamed(this.contentType);
   }
 
-  /** The response is an error by its status. */
+  /** The response is an error by its status: the one that the client got, or would have got. */
   get isFailed(): boolean {
-    return this.status !== null && this.status >= 400;
+    return (this.status ?? this.unseenStatus) >= 400;
   }
 
   addTicket(ticket: CallTicket): void {
@@ -229,11 +236,12 @@ export class CallRecord {
   /**
    * Records the head of the response.
    *
-   * @param status null if the client has disconnected and does not get it
    * @param headers flat raw headers, as sent to the client
+   * @param clientLeft the client has disconnected and does not get it: the row has no status
    */
-  responseBegun(status: number | null, headers: readonly string[]): void {
-    this.status = status;
+  responseBegun(status: number, headers: readonly string[], clientLeft = false): void {
+    this.status = clientLeft ? null : status;
+    if (clientLeft) this.unseenStatus = status;
     this.contentType = firstHeader(headers, 'content-type');
     const { isFailed } = this;
     const coding = firstHeader(headers, 'content-encoding');

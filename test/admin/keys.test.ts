@@ -25,6 +25,7 @@ const SHAPE = [
   'websockets',
   'models',
   'stream_usage',
+  'on_disconnect',
   'cache',
   'limits',
   'budgets',
@@ -56,6 +57,7 @@ describe('/admin/v1/keys', () => {
       endpoints: 'inference',
       idempotency: 'forward',
       websockets: false,
+      on_disconnect: null,
     });
     const { key, ...shown } = body;
     expect(key).toMatch(/^ptn_[0-9A-Za-z]{38}$/);

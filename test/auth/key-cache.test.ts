@@ -12,6 +12,7 @@ const grant: Grant = {
   idempotency: 'forward',
   models: [],
   websockets: false,
+  onDisconnect: null,
   cache: null,
   streamUsage: [],
 };

@@ -54,6 +54,8 @@ describe('loadEnv', () => {
       limitsWithoutDatabase: 'reject',
       shutdownDelayMs: 0,
       shutdownGraceMs: 30_000,
+      finishMaxSeconds: 600,
+      finishMaxCalls: 256,
       migrate: true,
       modules: [],
       logLevel: 'info',

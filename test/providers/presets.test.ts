@@ -1,3 +1,4 @@
+import { onDisconnectOf } from '../../src/providers/on-disconnect.js';
 import { newProviderSchema } from '../../src/providers/providers.schema.js';
 import { PRESETS } from '../../src/providers/presets.js';
 import { makeProvider } from '../../src/providers/provider.js';
@@ -9,6 +10,8 @@ describe('the presets', () => {
       .replace('<region>', 'eu-west-1');
     const order = { name, url, auth: preset.auth, secret: null };
     expect(newProviderSchema.parse(order)).toMatchObject(order);
+    // A file of `postern apply` names no preset: it gets the same by the URL.
+    expect(onDisconnectOf(url)).toBe(preset.onDisconnect ?? 'cancel');
     expect(preset.needsSecret).toBe(url.startsWith('https://') && preset.auth !== 'client');
   });
 

@@ -38,6 +38,7 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['idempotency', key.idempotency],
     ['websockets', key.websockets ? 'allowed' : 'no'],
     ['cache', cacheText(key)],
+    ['on disconnect', key.on_disconnect ?? 'as the provider says'],
     ...modelRuleLines(key),
     ...limitLines(key),
     ...(key.owner === null ? [] : [['owner', key.owner] as const]),

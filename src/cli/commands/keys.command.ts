@@ -44,6 +44,7 @@ interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions, Anno
   idempotency?: string;
   /** --websockets, --no-websockets, or neither. */
   websockets?: boolean;
+  onDisconnect?: string;
 }
 
 interface ListOptions extends PageOptions, AnnotationOptions {
@@ -191,6 +192,10 @@ function addSettings(command: Command): Command {
           '--cache <seconds>',
           'response cache: seconds for which a response is returned again, or none',
         )
+        .option(
+          '--on-disconnect <rule>',
+          'when its client disconnects: cancel the call, finish it (read its usage), or default: as the provider says',
+        )
         .option('--cache-shared <scope>', 'who gets its responses: key or team'),
     ),
   );
@@ -198,9 +203,10 @@ function addSettings(command: Command): Command {
 
 /** The settings as fields of the admin API; null for none, and absent if not given. @param before the key as it is */
 async function settingsOf(api: Api, options: KeySettings, before: KeyView | null): Promise<object> {
-  const { team, name, expiresAt, providers, endpoints, idempotency, websockets } = options;
+  const { team, name, expiresAt, providers, endpoints, idempotency, websockets, onDisconnect } = options;
   return {
     ...present({ team, name, endpoints, idempotency, websockets }),
+    ...(onDisconnect !== undefined && { on_disconnect: onDisconnect === 'default' ? null : onDisconnect }),
     ...cacheOf(options, before),
     ...modelRulesOf(options),
     ...limitMembersOf(options, before),
@@ -263,7 +269,7 @@ async function update({ api, out }: Session, options: KeySettings, text?: string
     Object.keys(await settingsOf(api, options, null)).length === 0
   )
     throw new CliError(
-      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --websockets, --cache, --models, --stream-usage, ' +
+      'nothing to change: give --name, --expires-at, --providers, --endpoints, --idempotency, --websockets, --on-disconnect, --cache, --models, --stream-usage, ' +
         `${ANNOTATION_OPTION_NAMES}, ${LIMIT_OPTION_NAMES}`,
     );
   const before = await findKey(api, text!);

@@ -21,6 +21,7 @@ interface AddOptions extends AuthOptions {
   url?: string;
   auth?: string;
   catalog?: string;
+  onDisconnect?: string;
   /** --secret, --no-secret, or neither. */
   secret?: boolean;
   default?: boolean;
@@ -34,6 +35,11 @@ const CATALOG_OPTION = [
   'price list for its models, or none (default: the one of the URL)',
 ] as const;
 
+const ON_DISCONNECT_OPTION = [
+  '--on-disconnect <rule>',
+  'when a client disconnects: cancel the call, or finish it: read its usage',
+] as const;
+
 /** `postern providers …` */
 export function providersCommand(): Command {
   const providers = new Command('providers').description('providers that calls are forwarded to');
@@ -45,6 +51,7 @@ export function providersCommand(): Command {
     .option('--preset <preset>', 'take URL and auth from a preset (default: the preset with this name)')
     .option(...URL_OPTION)
     .option(...CATALOG_OPTION)
+    .option(...ON_DISCONNECT_OPTION)
     .option('--secret', 'prompt for a secret even if the preset needs none')
     .option('--no-secret', 'the provider needs no secret')
     .option('--default', 'make it the default provider for /v1')
@@ -90,10 +97,11 @@ Examples:
 
   const updateCommand = providers
     .command('update')
-    .description('change the URL, the secret or the default of a provider')
+    .description('change the URL, the secret or other settings of a provider')
     .argument(...NAME_ARGUMENT)
     .option(...URL_OPTION)
     .option(...CATALOG_OPTION)
+    .option(...ON_DISCONNECT_OPTION)
     .option('--secret', 'replace the secret: prompts for it, or reads it from standard input')
     .option('--no-secret', 'remove the secret')
     .option('--default', 'make it the default provider for /v1')
@@ -179,6 +187,7 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
     ...(options.default !== undefined && { default: options.default }),
     ...authSettingsOf(options, auth === preset?.auth ? preset?.authSettings : {}),
     ...catalogOf(options),
+    ...onDisconnectOf({ onDisconnect: options.onDisconnect ?? preset?.onDisconnect }),
   });
   out.result(provider, () => `Added provider ${provider.name} (${provider.url}).`);
   const byDefault = provider.default ? '/v1/… (unless PROVIDER_URL is set) or ' : '';
@@ -200,6 +209,11 @@ function catalogOf({ catalog }: Pick<AddOptions, 'catalog'>): object {
   return catalog === undefined ? {} : { catalog: catalog === 'none' ? null : catalog };
 }
 
+/** What the caller gave, otherwise what the preset says, as a field of the admin API. */
+function onDisconnectOf({ onDisconnect }: Pick<AddOptions, 'onDisconnect'>): object {
+  return onDisconnect === undefined ? {} : { on_disconnect: onDisconnect };
+}
+
 async function show({ api, out }: Session, _: object, name?: string) {
   const provider = await api.get<ProviderView>(path('providers', name!));
   out.result(provider, () => providerLines(out, provider));
@@ -207,7 +221,7 @@ async function show({ api, out }: Session, _: object, name?: string) {
 
 async function update(
   { api, out }: Session,
-  { secret: asks, url, auth, default: isDefault, catalog, ...options }: AddOptions,
+  { secret: asks, url, auth, default: isDefault, catalog, onDisconnect, ...options }: AddOptions,
   name?: string,
 ) {
   const change = {
@@ -217,10 +231,11 @@ async function update(
     ...(asks === false && { secret: null }),
     ...authSettingsOf(options),
     ...catalogOf({ catalog }),
+    ...onDisconnectOf({ onDisconnect }),
   };
   if (asks !== true && Object.keys(change).length === 0)
     throw new CliError(
-      'nothing to change: give --url, --auth or one of its settings, --catalog, --secret, --no-secret, --default or --no-default',
+      'nothing to change: give --url, --auth or one of its settings, --catalog, --on-disconnect, --secret, --no-secret, --default or --no-default',
     );
   const secret =
     asks === true

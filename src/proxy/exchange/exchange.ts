@@ -1,13 +1,11 @@
 import type { Request, Response } from 'express';
-import type { KeyLookupService } from '../../auth/key-lookup.service.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
 import type { Outcome } from '../../request-log/outcome.js';
-import type { RequestLogService } from '../../request-log/request-log.service.js';
-import type { Settings } from '../../config/settings.js';
 import type { Call } from '../call.js';
 import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from '../headers.js';
 import { statusOf } from '../http/error-response.js';
+import type { ExchangeServices } from './exchange-services.js';
 import { type BodyOwner, sendBody } from './request-body.js';
 import { writerFor } from './filtered-response.js';
 import { outcomeOfClose, type ResponseWriter } from './response-writer.js';
@@ -42,7 +40,7 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Set by the pool; null again once the call no longer uses it. */
   connection: PooledCall['connection'] = null;
   phase: ExchangePhase = 'receiving';
-  /** The client has disconnected, but the call continues so that a retry can get its response. */
+  /** The client has disconnected, but the call continues: so that a retry can get its response, or its usage is read. */
   protected clientLeft = false;
   /** Bytes of the response body; null if the provider sent no length. */
   protected expectedBytes: number | null = null;
@@ -62,15 +60,13 @@ export class Exchange implements BodyOwner, PooledCall {
   /** @param record of the present attempt */
   constructor(
     readonly call: Call,
-    protected readonly log: RequestLogService,
-    protected readonly settings: Settings,
-    protected readonly keys: KeyLookupService,
+    protected readonly services: ExchangeServices,
     readonly record = call.record,
   ) {
     this.req = call.req;
     this.res = call.res;
     this.recorder = call.recorder;
-    this.writer = writerFor(this, settings.clientIdleTimeoutMs, this.onClientDrained);
+    this.writer = writerFor(this, services.settings.clientIdleTimeoutMs, this.onClientDrained);
   }
 
   get isDone(): boolean {
@@ -84,7 +80,7 @@ export class Exchange implements BodyOwner, PooledCall {
     this.observer = observer;
     // The client may have disconnected while its key was looked up; then there is no 'close' event to come.
     if (this.req.socket.destroyed) {
-      this.clientLeft = this.recorder?.outlivesClient === true;
+      this.clientLeft = this.call.outlivesClient;
       if (!this.clientLeft) return this.settle();
     }
     this.res.on('close', this.onClientClose);
@@ -94,18 +90,18 @@ export class Exchange implements BodyOwner, PooledCall {
   }
 
   protected sendRequest(): void {
-    sendBody(this, this.settings.maxBodyBytes);
+    sendBody(this, this.services.settings.maxBodyBytes);
   }
 
   /** Journals the start of the call, unless its key was revoked while its body was awaited. */
   protected begin(begun: (error: GatewayError | null) => void): void {
-    const isValid = this.keys.isStillValid(this.req);
+    const isValid = this.services.keys.isStillValid(this.req);
     if (isValid instanceof Promise) isValid.then((valid) => this.beginIf(valid, begun), begun);
     else this.beginIf(isValid, begun);
   }
 
   private beginIf(isValid: boolean, begun: (error: GatewayError | null) => void): void {
-    if (isValid) this.log.begin(this.record, begun);
+    if (isValid) this.services.log.begin(this.record, begun);
     else begun(new GatewayError('invalid_api_key'));
   }
 
@@ -154,7 +150,7 @@ export class Exchange implements BodyOwner, PooledCall {
     const notStored =
       this.recorder?.responded(status, reason, headers, this.expectedBytes, rawHeaders) ?? null;
     if (notStored !== null) headers.push(...notStored);
-    this.record.responseBegun(this.clientLeft ? null : status, headers);
+    this.record.responseBegun(status, headers, this.clientLeft);
     this.resumeUpstream = resume;
     this.phase = 'responding';
     if (this.endIfUnwanted()) return true;
@@ -170,13 +166,18 @@ export class Exchange implements BodyOwner, PooledCall {
 
   onData(chunk: Buffer): boolean {
     if (this.phase === 'done') return true;
-    this.record.responseBytes += chunk.length;
-    this.record.copy?.add(chunk);
+    const { record, call } = this;
+    record.receivedBytes += chunk.length;
+    if (call.finishing === null) record.responseBytes += chunk.length;
+    record.copy?.add(chunk);
     this.recorder?.add(chunk);
     if (this.endIfUnwanted()) return true;
-    if (this.record.responseBytes !== this.expectedBytes) {
-      return this.writer.write(chunk) || this.recorder?.outlivesClient === true;
+    if (call.finishing !== null) {
+      call.finishing.received(chunk.length);
+      if (!this.isDone && record.receivedBytes === this.expectedBytes) this.complete();
+      return true;
     }
+    if (record.receivedBytes !== this.expectedBytes) return this.writer.write(chunk) || call.outlivesClient;
     this.complete(chunk);
     return true;
   }
@@ -204,7 +205,7 @@ export class Exchange implements BodyOwner, PooledCall {
   private onInterim(status: number, rawHeaders: Buffer[]): true {
     if (this.interim === null) {
       const onLate = () => this.fail(new GatewayError('upstream_timeout'), 'upstream_timeout');
-      this.interim = new InterimResponses(this.settings.upstreamHeadersTimeoutMs, onLate);
+      this.interim = new InterimResponses(this.services.settings.upstreamHeadersTimeoutMs, onLate);
       if (this.sentAt !== null) this.interim.start(this.sentAt);
     }
     if (!this.interim.add(rawHeaders)) {
@@ -222,9 +223,10 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Journals the end before the response is stored for retries and before the last write to the client. */
   private complete(last?: Buffer): void {
     this.phase = 'finishing';
-    this.writer.expectEnd(last);
+    this.record.isWhole = true;
+    if (this.call.finishing === null) this.writer.expectEnd(last);
     if (this.phase !== 'finishing') return;
-    this.log.endThen(this.record, this.clientLeft ? 'client_aborted' : 'completed', () => {
+    this.services.log.endThen(this.record, this.clientLeft ? 'client_aborted' : 'completed', () => {
       if (this.phase === 'done') return;
       this.recorder?.complete();
       this.whenDurable(() => {
@@ -240,7 +242,7 @@ export class Exchange implements BodyOwner, PooledCall {
    * the idempotency lock, so that an immediate retry runs. @param step returns true if the provider may continue
    */
   protected whenDurable(step: () => boolean): boolean {
-    const durable = this.log.durable();
+    const durable = this.services.log.durable();
     const released = this.recorder?.beingReleased ?? null;
     if (durable === null && released === null) return step();
     Promise.all([durable, released])
@@ -256,7 +258,7 @@ export class Exchange implements BodyOwner, PooledCall {
     if (this.phase === 'done') return;
     if (!this.res.headersSent && !this.clientLeft) this.record.status = statusOf(error);
     this.record.errorCause = errorCause(error.cause);
-    this.log.end(this.record, outcome, error.code);
+    this.services.log.end(this.record, this.call.finishing === null ? outcome : 'client_aborted', error.code);
     this.detach();
     if (this.clientLeft) this.observer.complete();
     else if (!this.res.headersSent) this.observer.error(error);
@@ -277,12 +279,52 @@ export class Exchange implements BodyOwner, PooledCall {
       this.clientLeft = true;
       this.writer.detach();
       // `completed` was set ahead of the last write, which the client does not get.
-      if (this.phase === 'finishing') this.log.end(this.record, 'client_aborted');
+      if (this.phase === 'finishing') this.services.log.end(this.record, 'client_aborted');
       return;
     }
-    this.log.end(this.record, ...outcomeOfClose(this.req, this.res));
-    this.settle();
+    const [outcome, errorCode] = outcomeOfClose(this.req, this.res);
+    if (outcome === 'client_aborted') this.finishOrCancel();
+    else {
+      this.services.log.end(this.record, outcome, errorCode);
+      this.settle();
+    }
   };
+
+  /**
+   * Whether the response can be read to its end without the client: the provider has the whole request, and the response has
+   * not ended.
+   */
+  protected get mayFinish(): boolean {
+    if (this.record.outcome !== null || this.sentAt === null) return false;
+    return this.phase === 'sending' || this.phase === 'responding';
+  }
+
+  /** The client has disconnected. @returns true if the response is read to its end */
+  private finishOrCancel(): boolean {
+    const { call } = this;
+    const isFinished = call.onDisconnect === 'finish' && this.mayFinish;
+    if (isFinished)
+      call.finishing = this.services.finishing.start(call.caller.grant.keyId, this.onFinishLimit);
+    if (call.finishing === null) {
+      this.cancel(isFinished ? 'finish_limit' : undefined);
+      return false;
+    }
+    this.clientLeft = true;
+    this.writer.detach();
+    // The client may have been slow to read. Deferred: undici's parser, which may run now, cannot be resumed from inside.
+    if (this.phase === 'responding') process.nextTick(this.onClientDrained);
+    return true;
+  }
+
+  private readonly onFinishLimit = (): void => {
+    // Once the response is complete, nothing is left to be cancelled.
+    if (this.phase === 'sending' || this.phase === 'responding') this.cancel('finish_limit');
+  };
+
+  private cancel(errorCode?: string): void {
+    this.services.log.end(this.record, 'client_aborted', errorCode);
+    this.settle();
+  }
 
   private readonly onClientDrained = (): void => {
     // After the end of the response, the connection may carry another call.
@@ -294,12 +336,9 @@ export class Exchange implements BodyOwner, PooledCall {
     else this.fail(new GatewayError('request_timeout'), 'client_error');
   };
 
-  /** Ends the call if the client has disconnected and the response cannot be stored for a retry. */
+  /** Ends the call if the client has disconnected, the response cannot be stored for a retry, and it is not read to its end. */
   private endIfUnwanted(): boolean {
-    if (!this.clientLeft || this.recorder!.outlivesClient) return false;
-    this.log.end(this.record, 'client_aborted');
-    this.settle();
-    return true;
+    return this.clientLeft && !this.call.outlivesClient && !this.finishOrCancel();
   }
 
   protected settle(error?: GatewayError): void {
@@ -311,6 +350,8 @@ export class Exchange implements BodyOwner, PooledCall {
   /** Releases everything the call holds on both sides. */
   protected detach(): void {
     this.phase = 'done';
+    this.call.finishing?.end();
+    this.call.finishing = null;
     this.res.off('timeout', this.onClientIdle);
     this.writer.detach();
     this.body?.detach();

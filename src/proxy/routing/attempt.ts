@@ -39,12 +39,12 @@ export class Attempt extends Exchange {
 
   /** The attempt with the next target, which was found. */
   next(): Attempt {
-    const { call, log } = this;
+    const { call, services } = this;
     const routed = call.routed!;
     routed.advance();
-    const record = log.openNext(call.record, call.provider.name, call.provider.origin);
+    const record = services.log.openNext(call.record, call.provider.name, call.provider.origin);
     routed.describe(record);
-    const next = new Attempt(call, log, this.settings, this.keys, record);
+    const next = new Attempt(call, services, record);
     next.before = this;
     return next;
   }
@@ -65,7 +65,8 @@ export class Attempt extends Exchange {
     const { sentBody, sentLength } = this.before;
     if (this.call.admitted?.body) sendGathered(this);
     else {
-      if (sentBody instanceof StreamedBody) sentBody.passTo(readerOf(this, this.settings.maxBodyBytes));
+      if (sentBody instanceof StreamedBody)
+        sentBody.passTo(readerOf(this, this.services.settings.maxBodyBytes));
       this.send(sentBody, sentLength);
     }
   }
@@ -76,7 +77,7 @@ export class Attempt extends Exchange {
       return;
     }
     this.call.record = this.record;
-    this.log.beginNext(this.before.record, this.before.errorCode, this.record, begun);
+    this.services.log.beginNext(this.before.record, this.before.errorCode, this.record, begun);
   }
 
   /** With the credential of this target: a call that cannot have one was not sent to it. */
@@ -175,8 +176,8 @@ export class Attempt extends Exchange {
   override fail(error: GatewayError, outcome: Outcome): void {
     const { kept } = this.routed;
     if (outcome !== 'client_error') this.routed.failed();
-    if (this.phase === 'done' || kept === null || outcome === 'client_error' || this.res.headersSent)
-      super.fail(error, outcome);
+    const isOver = this.phase === 'done' || this.call.finishing !== null || this.res.headersSent;
+    if (isOver || kept === null || outcome === 'client_error') super.fail(error, outcome);
     else this.deliver(kept, error, outcome);
   }
 
@@ -197,7 +198,8 @@ export class Attempt extends Exchange {
 
   /** This attempt has not begun and has no row: the one before it was the last, and its row says what the client got. */
   private endBefore(before: CallRecord): void {
-    const { call, record, log } = this;
+    const { call, record } = this;
+    const { log } = this.services;
     // That attempt took place, so the call counts against its limits. With its row, the tickets have ended.
     if (before.row !== null) record.passTickets(before);
     before.status = record.status;
@@ -209,9 +211,16 @@ export class Attempt extends Exchange {
   /** Asked before a byte was sent to the client. Finds the next target. */
   private mayRetry(cause: RetryCause): boolean {
     if (!this.routed.retriesOn(cause) || this.hasHints || this.record.outcome !== null) return false;
+    // Nobody would get the response to another attempt.
+    if (this.call.finishing !== null) return false;
     // Without a connection, nothing of the body was taken.
     if (cause !== 'connect' && this.sentBody instanceof StreamedBody) return false;
     return this.routed.findNext();
+  }
+
+  /** A response that is not delivered is an error, whose usage nobody needs. */
+  protected override get mayFinish(): boolean {
+    return this.keeping === null && super.mayFinish;
   }
 
   private keep(isWhole: boolean): void {
@@ -235,13 +244,13 @@ export class Attempt extends Exchange {
     this.interim?.stop();
     this.abortUpstream();
     this.phase = 'finishing';
-    record.responseBegun(this.clientLeft ? null : status, headers);
+    record.responseBegun(status, headers, this.clientLeft);
     record.responseBytes = body.length;
     // It is no success, of which the cache would need the headers as they came.
     recorder?.responded(status, reason, headers, expectedBytes, []);
     recorder?.add(body);
     record.errorCause = errorCause(error.cause);
-    this.log.end(record, outcome, error.code);
+    this.services.log.end(record, outcome, error.code);
     if (isWhole) recorder?.complete();
     else void recorder?.close(false);
     this.whenDurable(() => {

@@ -1,13 +1,10 @@
 import { HttpService } from '@nestjs/axios';
 import { Injectable } from '@nestjs/common';
 import { lastValueFrom } from 'rxjs';
-import { KeyLookupService } from '../../auth/key-lookup.service.js';
-import { InjectSettings } from '../../config/config.module.js';
-import type { Settings } from '../../config/settings.js';
 import { withAccessToken } from '../../providers/provider.js';
-import { RequestLogService } from '../../request-log/request-log.service.js';
 import type { Call } from '../call.js';
 import { Exchange } from '../exchange/exchange.js';
+import { ExchangeServices } from '../exchange/exchange-services.js';
 import { WebSocketExchange } from '../websocket/websocket-exchange.js';
 import { WebSocketSessions } from '../websocket/websocket-sessions.service.js';
 import { Attempt } from '../routing/attempt.js';
@@ -22,10 +19,8 @@ const NOTHING = { defaultValue: undefined };
 export class Forwarder {
   constructor(
     private readonly http: HttpService,
-    private readonly log: RequestLogService,
+    private readonly services: ExchangeServices,
     private readonly webSockets: WebSocketSessions,
-    private readonly keys: KeyLookupService,
-    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
@@ -33,7 +28,7 @@ export class Forwarder {
    * @throws GatewayError if nothing was sent to the client yet
    */
   async forward(call: Call): Promise<void> {
-    const { log, env, keys, webSockets } = this;
+    const { services, webSockets } = this;
     const { admitted } = call;
     // A body that was gathered has arrived already.
     if (!admitted?.body && !admitted?.prefix) call.sendContinue();
@@ -41,18 +36,18 @@ export class Forwarder {
     const { tokens } = call.provider;
     if (tokens !== null) call.provider = await withAccessToken(call.provider, tokens);
     if (call.webSocket === null) {
-      await this.send(new Exchange(call, log, env, keys));
+      await this.send(new Exchange(call, services));
       return;
     }
     await webSockets.run(call.caller.grant.keyId, () =>
-      this.send(new WebSocketExchange(call, log, env, keys, webSockets)),
+      this.send(new WebSocketExchange(call, services, webSockets)),
     );
   }
 
   /** Forwards a call to one target after the other, until one has a response for the client. */
   private async forwardRouted(call: Call, routed: RoutedCall): Promise<void> {
     routed.begin();
-    let attempt = new Attempt(call, this.log, this.env, this.keys);
+    let attempt = new Attempt(call, this.services);
     for (;;) {
       await this.send(attempt);
       if (!attempt.isRetried) return;

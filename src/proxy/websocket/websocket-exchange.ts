@@ -1,12 +1,10 @@
 import type { Socket } from 'node:net';
-import type { KeyLookupService } from '../../auth/key-lookup.service.js';
-import type { Settings } from '../../config/settings.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { withTimeout } from '../../platform/with-timeout.js';
 import type { Outcome } from '../../request-log/outcome.js';
-import type { RequestLogService } from '../../request-log/request-log.service.js';
 import type { Call } from '../call.js';
 import { Exchange } from '../exchange/exchange.js';
+import type { ExchangeServices } from '../exchange/exchange-services.js';
 import { providerHeaders, responseHeaders } from '../headers.js';
 import { isContinued } from '../http/lingering-close.js';
 import { modelOfQuery } from '../policies/model-source.js';
@@ -27,17 +25,20 @@ export class WebSocketExchange extends Exchange {
 
   constructor(
     call: Call,
-    log: RequestLogService,
-    settings: Settings,
-    keys: KeyLookupService,
+    services: ExchangeServices,
     private readonly sessions: WebSocketSessions,
   ) {
-    super(call, log, settings, keys);
+    super(call, services);
     const { target } = call;
     // The Responses API takes the models from messages, whatever the query says.
     if (!target.endpoint.endsWith('/realtime')) return;
     const query = target.upstreamPath.slice(target.endpoint.length + 1);
     this.record.requestModel ??= modelOfQuery(query).model;
+  }
+
+  /** Without its client, a WebSocket has no purpose. */
+  protected override get mayFinish(): boolean {
+    return false;
   }
 
   protected override dispatch(): void {
@@ -76,7 +77,7 @@ export class WebSocketExchange extends Exchange {
     });
     this.session = session;
     this.res.on('timeout', () => session.close(GOING_AWAY, 'idle', 'request_timeout'));
-    req.socket.setTimeout(this.settings.clientIdleTimeoutMs);
+    req.socket.setTimeout(this.services.settings.clientIdleTimeoutMs);
     const leave = this.sessions.add({ call, usage, session });
     this.release = () => {
       leave();
@@ -112,7 +113,7 @@ export class WebSocketExchange extends Exchange {
 
   /** Journals the end at once; the row follows when what has arrived is read. */
   private async ended({ outcome, errorCode }: SessionEnd, usage: ConnectionUsage): Promise<void> {
-    this.log.end(this.record, outcome, errorCode);
+    this.services.log.end(this.record, outcome, errorCode);
     await withTimeout(READING_MS, usage.settled());
     this.record.countedUsage = usage.total;
     this.record.reportUsage(usage.counted);

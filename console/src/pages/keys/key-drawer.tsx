@@ -108,6 +108,14 @@ function Details({ shown }: { shown: Key }) {
           ['Idempotency-Key', shown.idempotency === 'replay' ? 'repeats stored responses' : undefined],
           ['WebSockets', shown.websockets ? 'allowed' : undefined],
           [
+            'Client disconnects',
+            shown.on_disconnect === null
+              ? undefined
+              : shown.on_disconnect === 'finish'
+                ? 'the call is finished'
+                : 'the call is cancelled',
+          ],
+          [
             'Response cache',
             shown.cache === null
               ? undefined

@@ -19,7 +19,19 @@ import type { Key } from './key';
 
 export type KeyDraft = LimitMembers &
   Annotations &
-  Pick<Key, 'name' | 'expires_at' | 'providers' | 'endpoints' | 'idempotency' | 'websockets' | 'cache'>;
+  Pick<
+    Key,
+    | 'name'
+    | 'expires_at'
+    | 'providers'
+    | 'endpoints'
+    | 'idempotency'
+    | 'websockets'
+    | 'on_disconnect'
+    | 'cache'
+  >;
+
+const AS_PROVIDER = 'provider';
 
 export const NEW_KEY: KeyDraft = {
   name: '',
@@ -28,13 +40,14 @@ export const NEW_KEY: KeyDraft = {
   endpoints: 'inference',
   idempotency: 'forward',
   websockets: false,
+  on_disconnect: null,
   cache: null,
   ...UNLIMITED,
   ...NO_ANNOTATIONS,
 };
 
 export function draftOf(key: Key): KeyDraft {
-  const { name, expires_at, providers, endpoints, idempotency, websockets, cache } = key;
+  const { name, expires_at, providers, endpoints, idempotency, websockets, on_disconnect, cache } = key;
   return {
     name,
     expires_at,
@@ -42,6 +55,7 @@ export function draftOf(key: Key): KeyDraft {
     endpoints,
     idempotency,
     websockets,
+    on_disconnect,
     cache,
     ...limitMembersOf(key),
     ...annotationsOf(key),
@@ -131,11 +145,32 @@ export function KeyFields({
         onChange={(value) => onChange({ ...draft, idempotency: value as KeyDraft['idempotency'] })}
       />
       {!leads && (
-        <Switch
-          label="May open WebSockets on /v1/realtime and /v1/responses"
-          checked={draft.websockets}
-          onChange={(event) => onChange({ ...draft, websockets: event.currentTarget.checked })}
-        />
+        <>
+          <Select
+            label="When its client disconnects"
+            allowDeselect={false}
+            data={[
+              { value: AS_PROVIDER, label: 'As the provider of the call says' },
+              { value: 'cancel', label: 'Cancel the call' },
+              {
+                value: 'finish',
+                label: 'Finish it: read the response to its end, so that its cost is known',
+              },
+            ]}
+            value={draft.on_disconnect ?? AS_PROVIDER}
+            onChange={(value) =>
+              onChange({
+                ...draft,
+                on_disconnect: value === AS_PROVIDER ? null : (value as KeyDraft['on_disconnect']),
+              })
+            }
+          />
+          <Switch
+            label="May open WebSockets on /v1/realtime and /v1/responses"
+            checked={draft.websockets}
+            onChange={(event) => onChange({ ...draft, websockets: event.currentTarget.checked })}
+          />
+        </>
       )}
       <CacheFields
         cache={draft.cache}

@@ -70,6 +70,10 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
             shown.auth_settings?.[name],
           ]),
           ['Service account', shown.auth_settings?.client_email],
+          [
+            'Client disconnects',
+            shown.on_disconnect === 'finish' ? 'the call is finished' : 'the call is cancelled',
+          ],
           ['Price list', shown.catalog ?? `prices of ${shown.name} only`],
           ['Added', shown.created_at === null ? 'by PROVIDER_URL' : <ExactTime at={shown.created_at} />],
           ['Changed', shown.updated_at === null ? undefined : <ExactTime at={shown.updated_at} />],

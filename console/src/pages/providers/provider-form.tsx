@@ -16,17 +16,35 @@ interface Draft {
   default: boolean;
   enabled: boolean;
   catalog: string | null;
+  on_disconnect: Provider['on_disconnect'];
 }
 
-const draftOf = ({ name, url, auth, default: isDefault, enabled, catalog }: Provider): Draft => ({
+const draftOf = ({
   name,
   url,
   auth,
   default: isDefault,
   enabled,
   catalog,
+  on_disconnect,
+}: Provider): Draft => ({
+  name,
+  url,
+  auth,
+  default: isDefault,
+  enabled,
+  catalog,
+  on_disconnect,
 });
-const NEW: Draft = { name: '', url: '', auth: 'bearer', default: false, enabled: true, catalog: null };
+const NEW: Draft = {
+  name: '',
+  url: '',
+  auth: 'bearer',
+  default: false,
+  enabled: true,
+  catalog: null,
+  on_disconnect: 'cancel',
+};
 
 /** Adds a provider, or changes the one that is given. The secret is sent once and never shown. */
 export function ProviderForm({
@@ -88,7 +106,13 @@ export function ProviderForm({
     const found = id === null ? undefined : PRESETS[id];
     if (id !== null && found !== undefined) {
       setSettings(settingsOf(found.auth, { ...found.authSettings }));
-      setDraft({ ...draft, name: id, url: found.url ?? found.example ?? '', auth: found.auth });
+      setDraft({
+        ...draft,
+        name: id,
+        url: found.url ?? found.example ?? '',
+        auth: found.auth,
+        on_disconnect: found.onDisconnect ?? 'cancel',
+      });
     }
   };
   const needsSecret = preset !== null && PRESETS[preset]?.needsSecret === true && draft.auth !== 'client';
@@ -163,6 +187,17 @@ export function ProviderForm({
         }
         error={error?.of('catalog')}
         spellCheck={false}
+      />
+      <Select
+        label="When a client disconnects"
+        description="Some providers go on, and bill the whole response."
+        allowDeselect={false}
+        data={[
+          { value: 'cancel', label: 'Cancel the call' },
+          { value: 'finish', label: 'Finish it: read the response to its end, so that its cost is known' },
+        ]}
+        value={draft.on_disconnect}
+        onChange={(value) => setDraft({ ...draft, on_disconnect: value as Draft['on_disconnect'] })}
       />
       <Switch
         label="Default provider: calls to /v1 go to it"

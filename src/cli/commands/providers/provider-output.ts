@@ -40,6 +40,7 @@ export function providerLines(out: Output, provider: ProviderView): string {
     ['secret', provider.secret_state, provider.secret_state === 'unreadable' ? 'red' : undefined],
     ['default', defaultOf(provider)],
     ['price list', provider.catalog],
+    ['on disconnect', provider.on_disconnect],
     ['status', statusOf(provider), statusStyle(statusOf(provider))],
     ['source', provider.source],
     ['created', time(provider.created_at)],

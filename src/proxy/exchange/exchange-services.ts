@@ -1,0 +1,17 @@
+import { Injectable } from '@nestjs/common';
+import { KeyLookupService } from '../../auth/key-lookup.service.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { RequestLogService } from '../../request-log/request-log.service.js';
+import { FinishingCalls } from './finishing-calls.service.js';
+
+/** What every exchange uses. */
+@Injectable()
+export class ExchangeServices {
+  constructor(
+    readonly log: RequestLogService,
+    readonly keys: KeyLookupService,
+    readonly finishing: FinishingCalls,
+    @InjectSettings() readonly settings: Settings,
+  ) {}
+}
