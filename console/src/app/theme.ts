@@ -56,6 +56,9 @@ export const theme = createTheme({
     // Not by Drawer.extend: the first page loads neither.
     Drawer: { styles: { title: DIALOG_TITLE } },
     Modal: { styles: { title: DIALOG_TITLE } },
+    // Beside the header of the page, another one would be no landmark.
+    DrawerHeader: { defaultProps: { role: 'presentation' } },
+    ModalHeader: { defaultProps: { role: 'presentation' } },
     // The red of weekends and the grey of other months have too little contrast.
     DatePicker: { defaultProps: { hideOutsideDates: true, weekendDays: [] } },
     DatePickerInput: { defaultProps: { hideOutsideDates: true, weekendDays: [] } },

@@ -1,4 +1,4 @@
-import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
+import { useQueries, useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
 import type { QUERY_VALUES } from '../api/query-values';
 import { OTHER_COLOR, SERIES_COLORS } from '../app/theme';
@@ -37,9 +37,15 @@ function usageOptions(query: UsageQuery) {
   return {
     queryKey: ['usage', query],
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get('/admin/v1/usage', { query, signal }),
-    placeholderData: keepPreviousData<UsagePage>,
+    placeholderData: (previous: UsagePage | undefined, from: { queryKey: readonly unknown[] } | undefined) =>
+      from !== undefined && isGroupedBy(from.queryKey, query.group_by) ? previous : undefined,
     refetchInterval: REFRESH_MS,
   };
+}
+
+/** Whether a query of usage has the groups: those of others would be without a name here, and all have one identity. */
+export function isGroupedBy([, query]: readonly unknown[], groupBy: string): boolean {
+  return (query as Pick<UsageQuery, 'group_by'>).group_by === groupBy;
 }
 
 export function useUsage(query: UsageQuery, enabled = true, refetchInterval = REFRESH_MS) {
@@ -123,7 +129,7 @@ export function useUsageSeries(
   const others = sums.map(
     (sum, index) => (sum ?? 0) - series.reduce((part, { values: of }) => part + (of[index] ?? 0), 0),
   );
-  if (others.some((value) => value > 0)) {
+  if (groups !== undefined && others.some((value) => value > 0)) {
     series.push({
       id: 'others',
       label: 'All others',

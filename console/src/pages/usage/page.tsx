@@ -1,6 +1,7 @@
 import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { addressOf } from '../../api/address';
 import { api } from '../../api/client';
+import { useIsMember, useMayChange } from '../../app/session';
 import { DownloadIcon } from '../../display/icons';
 import { CompleteUpTo } from '../../display/complete-up-to';
 import { EmptyState } from '../../display/empty-state';
@@ -27,7 +28,7 @@ import {
 } from '../../usage/metrics';
 import { UsageChart } from '../../usage/usage-chart';
 import { unknownCost } from '../../usage/unknown-cost';
-import { useUsage, useUsageSeries } from '../../usage/use-usage';
+import { isGroupedBy, useUsage, useUsageSeries } from '../../usage/use-usage';
 import { columnsFor, rowKey, SORTS, totalsOf } from './columns';
 
 const FILTERS = [
@@ -47,6 +48,8 @@ const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
 /** What the costs do not include, beside them. */
 function LeftOut({ totals }: { totals: UsageSums | null | undefined }) {
   const [url] = useUrlState();
+  const mayChange = useMayChange();
+  const isMember = useIsMember();
   const calls = totals?.unpriced_calls ?? 0;
   const unknown = totals ? unknownCost(totals) : null;
   return (
@@ -60,9 +63,11 @@ function LeftOut({ totals }: { totals: UsageSums | null | undefined }) {
       {calls > 0 && (
         <Text size="sm" mb="xs">
           Costs leave out {counted(calls, 'call')} without a price.{' '}
-          <PageLink to="/prices" search={sharedState(url)} underline="always">
-            Set prices
-          </PageLink>
+          {!isMember && (
+            <PageLink to="/prices" search={sharedState(url)} underline="always">
+              {mayChange ? 'Set prices' : 'See prices'}
+            </PageLink>
+          )}
         </Text>
       )}
     </>
@@ -87,8 +92,11 @@ export default function Usage() {
     group_by: dimensions.join(),
     sort: SORTS[sortedBy] ?? metric.id,
   };
-  const table = usePages<UsageRow, UsagePage>(['usage', question, range.query], (cursor, signal) =>
-    api.get('/admin/v1/usage', { query: { ...question, ...range.query, limit: 50, cursor }, signal }),
+  const table = usePages<UsageRow, UsagePage>(
+    ['usage', question, range.query],
+    (cursor, signal) =>
+      api.get('/admin/v1/usage', { query: { ...question, ...range.query, limit: 50, cursor }, signal }),
+    { keeps: (key) => isGroupedBy(key, question.group_by) },
   );
   const previous = useUsage({ ...question, ...range.previousQuery, limit: 500 });
   return (
