@@ -178,13 +178,21 @@ export async function still(page: Page): Promise<void> {
 }
 
 /** What axe-core finds that is serious, by WCAG 2.2 AA and its best practices. @param rules these alone; absent: all */
-export async function seriousViolations(page: Page, rules?: string[]): Promise<string[]> {
+export function seriousViolations(page: Page, rules?: string[]): Promise<string[]> {
+  return violations(page, { rules, impacts: ['serious', 'critical'] });
+}
+
+/** What axe-core finds at all. @param only these rules and impacts; absent: all */
+export async function violations(
+  page: Page,
+  { rules, impacts }: { rules?: string[] | undefined; impacts?: string[] } = {},
+): Promise<string[]> {
   if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(await axe);
   await still(page);
   const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
-  const { violations } = await page.evaluate<AxeResult>(`axe.run(${options})`);
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  const found = (await page.evaluate<AxeResult>(`axe.run(${options})`)).violations;
+  return found
+    .filter(({ impact }) => impacts?.includes(String(impact)) ?? true)
     .flatMap(({ id, nodes }) =>
       nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')} ${failureSummary ?? ''}`),
     );

@@ -12,6 +12,7 @@ import { requestFlows } from './flows/requests.js';
 import { roles } from './flows/roles.js';
 import { routeFlows } from './flows/routes.js';
 import { signingIn } from './flows/signing-in.js';
+import { usageFlows } from './flows/usage.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
 // One gateway, one browser and one seeded database for all flows, in this order.
@@ -36,6 +37,7 @@ describeInBrowser('the console', () => {
 
     describe('documented pages', () => documented(gateway));
     if (!WRITES_IMAGES) describe('finding', () => finding(gateway));
+    if (!WRITES_IMAGES) describe('the table of usage', () => usageFlows(gateway));
     if (!WRITES_IMAGES) describe('flows', () => flows(gateway));
   });
 });
