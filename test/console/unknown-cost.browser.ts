@@ -61,10 +61,15 @@ describeInBrowser('calls of unknown cost in the console', () => {
     expect(await cells('exact')).not.toContain('least');
     expect(await cells('Total')).toContain('3 at least $0.50');
 
-    for (const path of ['/teams', '/keys']) {
-      await goTo(page, path.slice(1));
+    for (const [path, title] of [
+      ['teams', 'Teams'],
+      ['keys', 'Keys'],
+    ] as const) {
+      await goTo(page, path);
+      await page.getByRole('heading', { level: 1, name: title }).waitFor();
       await page.getByText(BOUNDED).waitFor();
       await page.getByText(UNBOUNDED).waitFor();
+      await settled(page);
       expect(await page.getByText(/of unknown cost/).count()).toBe(2);
     }
     for (const path of ['/', '/usage?by=team', '/teams', '/keys']) {
