@@ -186,6 +186,27 @@ describe('postern apply', () => {
     expect((await apply(explicit)).stdout).toContain('disabled: true → false');
   });
 
+  it('leaves what happens to calls without their client; a new provider has it by its URL', async () => {
+    const rules = async () => {
+      const { data } = await postern.admin<{ data: { name: string; on_disconnect: string }[] }>(
+        'GET',
+        '/providers',
+      );
+      return Object.fromEntries(data.map(({ name, on_disconnect: rule }) => [name, rule]));
+    };
+    expect(await rules()).toEqual({ openai: 'cancel', bedrock: 'finish', local: 'cancel' });
+    await postern.admin('PATCH', '/providers/local', { on_disconnect: 'finish' });
+    await postern.admin('PATCH', '/providers/bedrock', { on_disconnect: 'cancel' });
+    expect((await apply(FILE)).stdout).toBe('No changes.\n');
+    expect(await rules()).toMatchObject({ bedrock: 'cancel', local: 'finish' });
+    const explicit = FILE.replace('name: local,', 'name: local, on_disconnect: cancel,');
+    expect((await apply(explicit)).stdout).toContain('on_disconnect: "finish" → "cancel"');
+    const ofKey = FILE.replace('name: ci,', 'name: ci, on_disconnect: finish,');
+    expect((await apply(ofKey)).stdout).toContain('on_disconnect: null → "finish"');
+    // Of a key, what is absent is the default, as ever.
+    expect((await apply(FILE)).stdout).toContain('on_disconnect: "finish" → null');
+  });
+
   it('names every error of a file with its line, and changes nothing', async () => {
     const before = await audit();
     const text = `

@@ -1,7 +1,8 @@
+import { Scrape } from '../observability/scrape.js';
 import { eventually, soon } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
-import { answer, RawProvider } from '../support/raw-provider.js';
+import { answer, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
 
 /** Columns of a key on which no call depends. */
 const NO_CALL = [
@@ -83,6 +84,42 @@ describe('a change is in force on another gateway', () => {
     await eventually(isHit);
     await first.admin('PATCH', `/keys/${id}`, { cache: null });
     await soon(async () => !(await isHit()));
+  });
+
+  it('of what happens to a call whose client disconnects, of a key and of a provider', async () => {
+    const { id, key } = await issue();
+    const { script } = provider;
+    provider.script = async ({ body, socket }) => {
+      await body;
+      socket.write(STREAM_HEAD);
+    };
+    await first.admin('POST', '/providers', { name: 'left', url: provider.url, secret: null });
+    const finishing = async () => (await Scrape.of(replica.url)).sum('postern_finishing_calls');
+    const isFinished = async () => {
+      const client = await RawClient.connect(replica.port);
+      const headers = [`Authorization: Bearer ${key}`];
+      client.send(request('POST /p/left/v1/chat/completions', headers, '{"model":"m"}'));
+      await client.head();
+      const { socket, closed } = provider.requests.at(-1)!;
+      let isCut = false;
+      void closed.then(() => (isCut = true));
+      client.destroy();
+      const end = await eventually(async () =>
+        isCut ? 'cancelled' : (await finishing()) === 1 && 'finished',
+      );
+      socket.destroy();
+      await eventually(async () => (await finishing()) === 0);
+      return end === 'finished';
+    };
+    await eventually(async () => (await send('GET /p/left/v1/nothing', key)).status === 403);
+    expect(await isFinished()).toBe(false);
+    await first.admin('PATCH', '/providers/left', { on_disconnect: 'finish' });
+    await soon(isFinished);
+    await first.admin('PATCH', `/keys/${id}`, { on_disconnect: 'cancel' });
+    await soon(async () => !(await isFinished()));
+    await first.admin('PATCH', `/keys/${id}`, { on_disconnect: null });
+    await soon(isFinished);
+    provider.script = script;
   });
 
   it('of a route: a new one, its targets, and its end', async () => {
