@@ -16,6 +16,7 @@ export const SUBJECT_TYPES = new Set([
   'team',
   'token',
   'webhook',
+  'provider_job',
 ]);
 
 /** Actions that are recorded. A module adds its own with `PosternModule.forFeature()`. */

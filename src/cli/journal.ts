@@ -2,6 +2,7 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClientBase } from 'pg';
 import { DataSource } from 'typeorm';
+import { addJobs } from '../jobs/stored-jobs.js';
 import { forgetHolds, settlement } from '../limits/ledger/settlement.js';
 import { DataDirError, openDataDir } from '../platform/data-dir.js';
 import { BatchPricer } from '../pricing/batch-pricer.js';
@@ -87,6 +88,10 @@ async function write(dataSource: DataSource, rows: readonly LogRow[]): Promise<v
       client,
       rows.filter(({ started_at }) => started_at <= latest),
       settlingWith({ settlement }),
+    );
+    await addJobs(
+      client,
+      rows.filter(({ started_at }) => started_at <= latest),
     );
     const future = rows.find(({ started_at }) => started_at > latest);
     if (future !== undefined) {

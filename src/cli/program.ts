@@ -5,6 +5,7 @@ import { applyCommand } from './commands/apply/apply.command.js';
 import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
 import { findCommand } from './commands/find.command.js';
+import { jobsCommand } from './commands/jobs.command.js';
 import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
 import { limitsCommand } from './commands/limits.command.js';
@@ -44,6 +45,7 @@ const COMMANDS: readonly (() => Command)[] = [
   usageCommand,
   findCommand,
   refusalsCommand,
+  jobsCommand,
   limitsCommand,
   pricesCommand,
   webhooksCommand,

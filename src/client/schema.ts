@@ -533,6 +533,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List jobs, the newest first */
+        get: operations["listJobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/jobs/{id}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask the provider for a job within some seconds
+         * @description Also for one whose usage was given up as unknown.
+         */
+        post: operations["checkJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/limits": {
         parameters: {
             query?: never;
@@ -3538,7 +3575,7 @@ export interface components {
             saved_usd: string | null;
             /**
              * Format: date-time
-             * @description When the row was last updated: a late outcome, a late price, or repricing. Null if the row is as it was first written.
+             * @description When the row was last updated: a late outcome, a late price, repricing, or a settled job. Null if the row is as it was first written.
              * @example 2026-01-31T12:00:00.000Z
              */
             repaired_at: string | null;
@@ -3565,12 +3602,12 @@ export interface components {
              */
             altered: string | null;
             /**
-             * @description What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is never changed, so the sum of the charges is what the budgets count. Null if no budget in USD applied to the call.
+             * @description What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is changed only when a job that it created is settled, with the budgets, so the sum of the charges is what the budgets count. Null if no budget in USD applied to the call.
              * @example 0.000142500
              */
             charge_usd: string | null;
             /**
-             * @description What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never changed. Null if no budget in tokens applied to the call.
+             * @description What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is changed only when a job that it created is settled. Null if no budget in tokens applied to the call.
              * @example 2048
              */
             charge_tokens: number | null;
@@ -3816,7 +3853,7 @@ export interface components {
             saved_usd: string | null;
             /**
              * Format: date-time
-             * @description When the row was last updated: a late outcome, a late price, or repricing. Null if the row is as it was first written.
+             * @description When the row was last updated: a late outcome, a late price, repricing, or a settled job. Null if the row is as it was first written.
              * @example 2026-01-31T12:00:00.000Z
              */
             repaired_at: string | null;
@@ -3843,12 +3880,12 @@ export interface components {
              */
             altered: string | null;
             /**
-             * @description What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is never changed, so the sum of the charges is what the budgets count. Null if no budget in USD applied to the call.
+             * @description What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is changed only when a job that it created is settled, with the budgets, so the sum of the charges is what the budgets count. Null if no budget in USD applied to the call.
              * @example 0.000142500
              */
             charge_usd: string | null;
             /**
-             * @description What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never changed. Null if no budget in tokens applied to the call.
+             * @description What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is changed only when a job that it created is settled. Null if no budget in tokens applied to the call.
              * @example 2048
              */
             charge_tokens: number | null;
@@ -4416,6 +4453,106 @@ export interface components {
              * @example 01890a5d-ac96-774b-bcce-b302099a8057
              */
             last_request_id: string;
+        };
+        JobPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Job"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Job: {
+            /**
+             * Format: uuid
+             * @description ID of the call that created it, as in the request log.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description What it is.
+             * @example batch
+             * @enum {string}
+             */
+            kind: "batch" | "response" | "video";
+            /**
+             * @description Name of the provider.
+             * @example openai
+             */
+            provider: string;
+            /**
+             * @description The model that the request named; null: none, as of most batches.
+             * @example gpt-5
+             */
+            model: string | null;
+            /**
+             * @description Name of the team of the key.
+             * @example search
+             */
+            team: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            team_id: string;
+            /**
+             * @description Name of the key.
+             * @example ci
+             */
+            key: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            key_id: string;
+            /**
+             * @description `open`: it may still end; `settled`: what it used is in the request log; `unknown`: that cannot be found out.
+             * @example open
+             * @enum {string}
+             */
+            state: "open" | "settled" | "unknown";
+            /**
+             * @description Why the last check did not settle it; null: it goes on, or it is settled.
+             * @example unauthorized
+             */
+            problem: string | null;
+            /**
+             * Format: date-time
+             * @description When the call arrived.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When the provider was last asked; null: not yet.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            checked_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the provider is asked next; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            next_check_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was settled or given up; null: it is open.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            ended_at: string | null;
+            /**
+             * @description Checks that have not settled it.
+             * @example 3
+             */
+            tries: number;
+            /**
+             * @description Other calls that got the same job. They cost nothing.
+             * @example []
+             */
+            duplicates: string[];
         };
         LimitPage: {
             /** @description The entries of this page. */
@@ -5675,7 +5812,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -5722,7 +5859,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost";
             /**
              * @description `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -5778,7 +5915,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @default standard
@@ -5805,7 +5942,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -5867,7 +6004,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
+            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
         };
         WebhookDeliveryPage: {
             /** @description The entries of this page. */
@@ -5889,7 +6026,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost";
             /**
              * @description `waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -6340,7 +6477,7 @@ export interface components {
                  *       "budget.exhausted"
                  *     ]
                  */
-                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high")[];
+                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
                 /**
                  * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
                  * @default standard
@@ -6878,7 +7015,7 @@ export interface components {
              * @description Type of the object.
              * @enum {string}
              */
-            subject_type: "configuration" | "key" | "limit" | "price" | "provider" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+            subject_type: "configuration" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
             /**
              * Format: uuid
              * @description ID of the object.
@@ -8719,6 +8856,62 @@ export interface operations {
             };
         };
     };
+    listJobs: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+                /** @description Only jobs in this state. For example `open`. */
+                state?: "open" | "settled" | "unknown";
+                /** @description Only jobs of this provider. For example `openai`. */
+                provider?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of jobs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPage"];
+                };
+            };
+        };
+    };
+    checkJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the a job. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description The job, which is due. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+        };
+    };
     listLimits: {
         parameters: {
             query?: {
@@ -9534,7 +9727,7 @@ export interface operations {
                 /** @description Only changes of this kind. */
                 action?: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
                 /** @description Only changes of objects of this type. */
-                subject_type?: "configuration" | "key" | "limit" | "price" | "provider" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+                subject_type?: "configuration" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
                 /** @description Only changes of this team, key or provider. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 subject_id?: string;
                 /** @description Only changes of objects that had this name at that time. For example `search`. */

@@ -195,6 +195,7 @@ export const envSchema = z.object({
   ).optional(),
   JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
   REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
+  JOBS: oneOf('on', 'off').default('on'),
   REFUSALS: oneOf('on', 'off').default('on'),
   REFUSAL_RETENTION_DAYS: integer(1, 36_500).default(90),
   REQUEST_LOG_MAX_BYTES: integer(1_048_576, Number.MAX_SAFE_INTEGER).optional(),

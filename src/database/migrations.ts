@@ -48,6 +48,7 @@ import { UnitPrices1798000230000 } from '../../migrations/1798000230000-unit-pri
 import { FinalUsage1798000200000 } from '../../migrations/1798000200000-final-usage.js';
 import { UnknownCosts1798000210000 } from '../../migrations/1798000210000-unknown-costs.js';
 import { OnDisconnect1798000220000 } from '../../migrations/1798000220000-on-disconnect.js';
+import { ProviderJobs1798000240000 } from '../../migrations/1798000240000-provider-jobs.js';
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -104,5 +105,6 @@ export const MIGRATIONS = [
   UnknownCosts1798000210000,
   OnDisconnect1798000220000,
   UnitPrices1798000230000,
+  ProviderJobs1798000240000,
   HotLimits1798000270000,
 ];

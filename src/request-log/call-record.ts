@@ -13,7 +13,7 @@ import type { Outcome } from './outcome.js';
 import { isStreamed } from '../bodies/usage/framing/stream-framing.js';
 import { errorOfHeader, type ProviderError } from '../bodies/usage/provider-error.js';
 import type { ResponseUsage, TokenUsage } from '../bodies/usage/token-usage.js';
-import { copyFor, type ResponseCopy, usageOfHead } from '../bodies/usage/usage-reader.js';
+import { copyFor, copyForJob, type ResponseCopy, usageOfHead } from '../bodies/usage/usage-reader.js';
 
 /** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {
@@ -75,6 +75,10 @@ export class CallRecord {
   body = new RequestReader(false);
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
+  /** Whether the response is read for a job that it describes, beside its usage. */
+  watchesJobs = false;
+  /** The response describes a job at most: what it reports is not the usage of this call. */
+  isOfJob = false;
   /** Counted while the call runs, in place of those of a copy: the responses of a WebSocket. */
   countedUsage: ResponseUsage | null = null;
   /** Token counts in the response head; null for nearly every provider. */
@@ -246,6 +250,10 @@ export class CallRecord {
     const { isFailed } = this;
     const coding = firstHeader(headers, 'content-encoding');
     this.copy = copyFor(this.contentType, coding, this.origin.endpoint, isFailed);
+    if (this.copy === null && this.watchesJobs) {
+      this.copy = copyForJob(this.contentType, coding, this.origin.endpoint);
+      this.isOfJob = this.copy !== null;
+    }
     if (isFailed) this.headError = errorOfHeader(firstHeader(headers, 'x-amzn-errortype'));
     this.headUsage = usageOfHead(headers, this.origin.endpoint);
     this.providerRequestId =

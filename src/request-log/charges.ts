@@ -1,5 +1,5 @@
-import { CHARGE_COLUMNS, type LogRow } from './columns.js';
-import { costOf } from './row-cost.js';
+import { CHARGE_COLUMNS, COLUMNS, type LogRow } from './columns.js';
+import { COST_COLUMNS, costOf, IS_UNKNOWN_SQL, KNOWN_NOW_SQL, UPDATED_NOW } from './row-cost.js';
 
 /** What a call has reserved of budgets. Null for each kind of budget that does not apply to it. */
 export interface Reservation {
@@ -78,4 +78,55 @@ function isRejected({ outcome, status, prompt_tokens, completion_tokens }: LogRo
 export function raiseReservation(row: LogRow, usd: string | null, tokens: number): void {
   if (usd !== null && row.charge_usd !== null && Number(usd) > Number(row.charge_usd)) row.charge_usd = usd;
   if (row.charge_tokens !== null && tokens > row.charge_tokens) row.charge_tokens = tokens;
+}
+
+const SETTLED = ['model', ...COST_COLUMNS] as const;
+
+/**
+ * Common table expressions that correct the row of a call whose usage was not known, once it is: `guarded` is the guard, and
+ * `corrected` has the difference of its charges, as the charge of a row. It does nothing unless the guard returns a row.
+ * Through the parent table, with the time of the update, as for late prices.
+ *
+ * @param guard a statement that returns a row once for each call: it may use $1, the ID of the call
+ */
+export function correctedRow(guard: string): string {
+  const set = SETTLED.map((name, i) => {
+    const value = `$${i + 3}::${COLUMNS[name].type}`;
+    return `${name} = ${name === 'model' ? `COALESCE(r.model, ${value})` : value}`;
+  });
+  const charge = SETTLED.length + 3;
+  return `
+    guarded AS (${guard}),
+    before AS (
+      SELECT r.charge_usd, r.charge_tokens FROM request_log r
+      WHERE r.started_at = $2::timestamptz AND r.id = $1::uuid AND ${IS_UNKNOWN_SQL} AND EXISTS (SELECT FROM guarded)
+      FOR UPDATE),
+    corrected AS (
+      UPDATE request_log AS r
+      SET ${set.join(', ')}, ${KNOWN_NOW_SQL},
+          charge_usd = CASE WHEN r.charge_usd IS NOT NULL THEN COALESCE($${charge}::numeric, r.charge_usd) END,
+          charge_tokens = CASE WHEN r.charge_tokens IS NOT NULL THEN COALESCE($${charge + 1}::bigint, r.charge_tokens) END,
+          ${UPDATED_NOW}
+      FROM before
+      WHERE r.started_at = $2::timestamptz AND r.id = $1::uuid
+      RETURNING r.key_id, r.team_id, r.limit_subject, r.started_at,
+                r.charge_usd - before.charge_usd AS charge_usd, r.charge_tokens - before.charge_tokens AS charge_tokens)`;
+}
+
+/** How many values correctedRow() has. A guard may have further ones after them. */
+export const CORRECTION_VALUES = SETTLED.length + 4;
+
+/**
+ * The values of correctedRow().
+ *
+ * @param row its ID, its start, its model, its usage and its cost
+ * @param usd what it is charged against budgets in USD; null: as before
+ * @param tokens the same in tokens
+ */
+export function valuesOfCorrection(
+  row: Readonly<LogRow>,
+  usd: string | null,
+  tokens: number | null,
+): unknown[] {
+  return [row.id, row.started_at, ...SETTLED.map((name) => row[name]), usd, tokens];
 }

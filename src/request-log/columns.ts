@@ -41,7 +41,7 @@ export const CHARGE_COLUMNS = {
     toDomain: dollars,
     description:
       'What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is ' +
-      'never changed, so the sum of the charges is what the budgets count.',
+      'changed only when a job that it created is settled, with the budgets, so the sum of the charges is what the budgets count.',
     nullMeans: 'no budget in USD applied to the call.',
     example: '0.000142500',
   },
@@ -50,8 +50,8 @@ export const CHARGE_COLUMNS = {
     phases: ['begin', 'write'],
     toDomain: integer(Number.MAX_SAFE_INTEGER),
     description:
-      'What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is never ' +
-      'changed.',
+      'What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is ' +
+      'changed only when a job that it created is settled.',
     nullMeans: 'no budget in tokens applied to the call.',
   },
   limit_subject: {
@@ -287,7 +287,7 @@ export const COLUMNS = {
     type: 'timestamptz',
     phases: [],
     toDomain: asIs<Date | null>,
-    description: 'When the row was last updated: a late outcome, a late price, or repricing.',
+    description: 'When the row was last updated: a late outcome, a late price, repricing, or a settled job.',
     nullMeans: 'the row is as it was first written.',
   },
   end_user: {
@@ -414,7 +414,10 @@ export function describeColumn(name: keyof StoredRow): string {
  *
  * @beta
  */
-export type LogRow = Omit<StoredRow, 'recorded_at' | 'repaired_at'>;
+export type LogRow = Omit<StoredRow, 'recorded_at' | 'repaired_at'> & {
+  /** The job that the call created at its provider and that had not ended: the journal has it, the table has not. */
+  job?: string;
+};
 
 /** A column that the gateway writes. */
 export type LoggedColumn = Column<unknown> & { readonly name: keyof LogRow };

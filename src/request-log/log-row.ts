@@ -82,6 +82,12 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.provider_error_code = COLUMNS.provider_error_code.toDomain(error?.code, key);
 }
 
+/** The call created a job: what it uses is known once that has ended. */
+export function setJob(row: LogRow, job: string): void {
+  row.job = job;
+  row.usage_final = false;
+}
+
 /** True for the usage of a call that had not ended: setVerdict() had no duration to set. */
 export function isUsageSoFar(record: Partial<LogRow>): boolean {
   return record.duration_ms === null;

@@ -1,4 +1,4 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationShutdown, Optional } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { raiseReservation } from './charges.js';
@@ -8,11 +8,12 @@ import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
 import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
-import { emptyRow, setBegin, setEnd, setUsage } from './log-row.js';
+import { emptyRow, setBegin, setEnd, setJob, setUsage } from './log-row.js';
 import { LogWriter } from './writer/log-writer.js';
 import { NO_USAGE, type ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { Outcome } from './outcome.js';
-import { readUsage } from '../bodies/usage/usage-reader.js';
+import { readJobResponse, readUsage } from '../bodies/usage/usage-reader.js';
+import { JOB_KEEPER, type JobKeeper } from './writer/job-keeper.js';
 
 /** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
 @Injectable()
@@ -30,15 +31,21 @@ export class RequestLogService implements OnApplicationShutdown {
     private readonly writer: LogWriter,
     private readonly finished: FinishedCalls,
     private readonly users: EndUsers,
+    @Optional() @Inject(JOB_KEEPER) private readonly jobs: JobKeeper | null = null,
   ) {}
 
   open(origin: CallOrigin): CallRecord {
-    return this.calls.add(new CallRecord(origin));
+    return this.watch(new CallRecord(origin));
   }
 
   /** Opens the record of the next attempt of a call, for another provider. */
   openNext(call: CallRecord, provider: string, upstream: string): CallRecord {
-    return this.calls.add(call.next(provider, upstream));
+    return this.watch(call.next(provider, upstream));
+  }
+
+  private watch(call: CallRecord): CallRecord {
+    call.watchesJobs = this.jobs !== null;
+    return this.calls.add(call);
   }
 
   /** Calls whose record is not closed yet. */
@@ -231,6 +238,7 @@ export class RequestLogService implements OnApplicationShutdown {
     // Reading never fails; uncertain counts are null.
     const usage =
       call.countedUsage ??
+      (call.isOfJob ? readJobResponse(call.contentType, call.origin.endpoint, call.copy) : null) ??
       readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage, call.isFailed);
     if ('then' in usage) void usage.then((counts) => this.finish(call, counts));
     else this.finish(call, usage);
@@ -258,6 +266,8 @@ export class RequestLogService implements OnApplicationShutdown {
     this.calls.finish(call);
     setEnd(row, call);
     setUsage(row, call, usage);
+    const job = usage.job && this.jobs?.seen(row, usage.job);
+    if (job !== undefined) setJob(row, job);
     // A WebSocket has reserved what it used: it is charged that if its usage cannot be read to the end.
     if (call.countedUsage !== null && call.reservation !== null)
       raiseReservation(row, call.reservation.usd, call.reservation.tokens ?? 0);

@@ -32,6 +32,8 @@ export const IS_UNPRICED_SQL = 'cost_usd IS NULL';
 
 /** SQL condition for rows whose cost is not known, because what the provider billed was not read. */
 export const IS_UNKNOWN_SQL = 'usage_final = false';
+/** In an UPDATE of such a row: now it is. */
+export const KNOWN_NOW_SQL = 'usage_final = true, cost_low_usd = NULL, cost_high_usd = NULL';
 /** SQL conditions for rows without a cost although their usage is known, and sums of the bounds of the others. */
 export const LACKS_COST_SQL = `${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL} AND COALESCE(usage_final, true)`;
 export const UNKNOWN_LOW_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_low_usd END`;
@@ -98,6 +100,29 @@ export function setSaved(row: LogRow, usd: string | null): void {
   row.cache_write_tokens = row.reasoning_tokens = row.extra_usage = null;
 }
 
+/** Sets the usage and the cost of a call that turned out to have used nothing. @param row changed */
+export function setFree<T extends CostRow>(row: T): T {
+  setCost(row, FREE, null);
+  row.prompt_tokens = row.completion_tokens = 0;
+  row.cached_tokens = row.cache_write_tokens = row.reasoning_tokens = row.extra_usage = null;
+  return row;
+}
+
+/** Sets the usage of a row. @param row changed */
+export function setTokens<T extends CostRow>(row: T, usage: TokenUsage): T {
+  row.prompt_tokens = COLUMNS.prompt_tokens.toDomain(usage.promptTokens);
+  row.completion_tokens = COLUMNS.completion_tokens.toDomain(usage.completionTokens);
+  row.cached_tokens = COLUMNS.cached_tokens.toDomain(usage.cachedTokens);
+  row.cache_write_tokens = COLUMNS.cache_write_tokens.toDomain(usage.cacheWriteTokens);
+  row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
+  row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra, null);
+  return row;
+}
+
+/** The time of the update in an UPDATE of rows, so that exports and whatever else follows recorded_at see them again. */
+export const UPDATED_NOW =
+  "(recorded_at, repaired_at) = (SELECT t, t FROM date_trunc('milliseconds', clock_timestamp()) AS t)";
+
 /**
  * Sets the cost of rows that are in Postgres: the values are arrays of their started_at, id, recorded_at as it was read,
  * cost and price, then the first and the last started_at. Through the parent table, with the time of the update, so that
@@ -106,7 +131,7 @@ export function setSaved(row: LogRow, usd: string | null): void {
 export const UPDATE_COSTS = `
   UPDATE request_log AS r
   SET cost_usd = u.cost, price_id = u.price,
-      (recorded_at, repaired_at) = (SELECT t, t FROM date_trunc('milliseconds', clock_timestamp()) AS t)
+      ${UPDATED_NOW}
   FROM unnest($1::timestamptz[], $2::uuid[], $3::timestamptz[], $4::numeric(18,9)[], $5::uuid[])
     AS u (started_at, id, recorded_at, cost, price)
   WHERE r.started_at = u.started_at AND r.id = u.id AND r.recorded_at = u.recorded_at

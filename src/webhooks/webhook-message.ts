@@ -92,6 +92,8 @@ function slackText({ type, data }: StoredEvent): string {
       return `The sink ${text('sink')} is ${text('lag_seconds')} s behind${data.last_error === null ? '' : `: ${text('last_error')}`}`;
     case 'refusals.high':
       return `${text('calls')} requests with gateway key ${text('team')}/${text('key')} were rejected in ${text('minutes')} minutes, most by ${text('code')}.`;
+    case 'job.lost':
+      return `What a ${text('kind')} at provider ${text('provider')} used stays unknown: ${text('problem')}. Its call is ${text('request_id')}.`;
     case TEST_TYPE:
       return 'This is a test of a Postern webhook.';
   }

@@ -11,6 +11,7 @@ export const EVENT_TYPES = [
   'journal.degraded',
   'sink.lagging',
   'refusals.high',
+  'job.lost',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

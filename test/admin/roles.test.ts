@@ -102,6 +102,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/webhooks': ['viewer'],
   'GET /admin/v1/webhooks/:id': ['viewer'],
   'GET /admin/v1/webhooks/:id/deliveries': ['viewer'],
+  'GET /admin/v1/jobs': ['viewer'],
   'GET /admin/v1/sinks': ['viewer'],
   'GET /admin/v1/sinks/:id': ['viewer'],
   'GET /admin/v1/tokens': ['viewer'],

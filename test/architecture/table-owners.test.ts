@@ -8,6 +8,7 @@ const OWNED: Record<string, readonly string[]> = {
   consumers: ['log_consumer'],
   database: ['change_counter', 'stored_function'],
   idempotency: ['idempotency_record'],
+  jobs: ['provider_job'],
   keys: ['gateway_key', 'gateway_key_secret'],
   'limit-rules': ['limit_rule'],
   limits: ['limit_hold', 'limit_hot_process', 'limit_meter', 'limit_process', 'limit_slot', 'limit_spent'],
@@ -39,6 +40,8 @@ const ALSO_NAMED: Record<string, string> = {
   'auth -> team': 'as above',
   'consumers -> request_log': 'gives the rows of the log to modules',
   'idempotency -> gateway_key': 'the bytes that are stored count for the team of the key',
+  'jobs -> gateway_key': 'jobs are listed with the names of keys',
+  'jobs -> team': 'jobs are listed with the names of teams',
   'keys -> admin_token':
     'an owner that is known by the name of a token owns keys made since, in the query of the keys',
   'keys -> team': 'a key is shown, found and checked with its team',

@@ -41,6 +41,7 @@ describe('loadEnv', () => {
       upstreamIdleTimeoutMs: 900_000,
       journalFsyncMs: 100,
       requestLogRetentionDays: 90,
+      jobs: 'on',
       refusals: 'on',
       refusalRetentionDays: 90,
       requestLogClient: 'full',

@@ -113,6 +113,32 @@ export interface ResponseUsage extends TokenUsage {
    * of the stream, if it has one. Absent: nothing does.
    */
   closing?: 'event' | 'end';
+  /**
+   * The job that the response describes; absent if it describes none.
+   *
+   * @internal
+   */
+  job?: SeenJob;
+}
+
+/** What a provider goes on working on after it has responded. */
+export type JobKind = 'batch' | 'response' | 'video';
+
+/** A job as a response of its provider describes it. */
+export interface SeenJob {
+  kind: JobKind;
+  id: string;
+  /** Where it is below the provider's URL. */
+  path: string;
+  /** The response is that of the call which created it. */
+  isNew: boolean;
+  isEnded: boolean;
+  /** It ended without anything that is billed. */
+  isFree: boolean;
+  /** What it used, once it has ended; null: not in this response. */
+  usage: ResponseUsage | null;
+  /** Where the file of its results is, below the provider's URL; null: there is none. */
+  results: string | null;
 }
 
 export const NO_USAGE: Readonly<ResponseUsage> = Object.freeze({

@@ -6,8 +6,11 @@ import { inSlices } from './event-loop-slices.js';
 import { readJsonUsage } from './json-usage.js';
 import { readJsonError } from './provider-error.js';
 import { normaliseUsage } from './normalise-usage.js';
+import type { StreamFraming } from './framing/stream-events.js';
 import { framingOf } from './framing/stream-framing.js';
 import { readStreamUsage } from './stream-usage.js';
+import { objectWithin } from '../jobs/batch-results.js';
+import { JOB_ENDPOINT, readJob } from '../jobs/seen-job.js';
 import { NO_USAGE, type ResponseUsage, type TokenUsage } from './token-usage.js';
 
 /**
@@ -60,6 +63,30 @@ export function copyFor(
 }
 
 /**
+ * The same for a response that may describe a job, whose usage is not that of the call.
+ *
+ * @returns null also for other endpoints
+ */
+export function copyForJob(
+  contentType: string | null | undefined,
+  contentEncoding: string | null | undefined,
+  endpoint: string,
+): ResponseCopy | null {
+  return isJson(contentType) && JOB_ENDPOINT.test(endpoint)
+    ? copyFor(contentType, contentEncoding, endpoint, true)
+    : null;
+}
+
+/** Reads the job from a copy of copyForJob(), as readUsage() reads the usage. */
+export function readJobResponse(
+  contentType: string | null | undefined,
+  endpoint: string,
+  copy: ResponseCopy | null,
+): ResponseUsage | Promise<ResponseUsage> {
+  return readBody(contentType, endpoint, copy, false, readJobOnly);
+}
+
+/**
  * Reads the provider's token counts, or its error, from the copy of a response that has ended. Never throws and never
  * estimates: a count that is not reported, out of range or not certain is null.
  *
@@ -91,8 +118,8 @@ function readBody(
   endpoint: string,
   copy: ResponseCopy | null,
   isFailed: boolean,
+  reader = isFailed && isJson(contentType) ? readFailure : readerFor(contentType),
 ): ResponseUsage | Promise<ResponseUsage> {
-  const reader = isFailed && isJson(contentType) ? readFailure : readerFor(contentType);
   if (reader === null || copy === null || copy.length === 0) return NO_USAGE;
   if (copy instanceof CompressedCopy) return readCompressed(copy, reader, endpoint);
   const kept = copy.take();
@@ -145,17 +172,39 @@ export function usageOfHead(headers: readonly string[], endpoint: string): Token
 
 function readerFor(contentType: string | null | undefined): Reader | null {
   const framing = framingOf(contentType);
-  if (framing !== null) return (kept, endpoint) => readStreamUsage(kept, endpoint, framing);
+  if (framing !== null) return (kept, endpoint) => readStream(kept, endpoint, framing);
   return isJson(contentType) ? readJson : null;
 }
 
 /** A response of OpenAI's that failed has an error in place of counts, and the status 200. */
 function readJson(kept: CopiedBody, endpoint: string): ResponseUsage {
   const usage = readJsonUsage(kept, endpoint);
-  const isCounted = (usage.promptTokens ?? usage.completionTokens) !== null;
-  if (isCounted || !kept.whole || kept.head.length > SMALL_RESPONSE) return usage;
+  if (isCounted(usage)) return usage;
+  const job = endpoint.endsWith('/responses') ? readJob(kept, endpoint) : null;
+  if (job !== null) return { ...usage, job };
+  if (!kept.whole || kept.head.length > SMALL_RESPONSE) return usage;
   const error = readJsonError(kept, false);
   return error === null ? usage : { ...usage, error };
+}
+
+function isCounted({ promptTokens, completionTokens }: ResponseUsage): boolean {
+  return (promptTokens ?? completionTokens) !== null;
+}
+
+/** A background response may go on after its stream: the first event has it as it was created. */
+function readStream(kept: CopiedBody, endpoint: string, framing: StreamFraming): ResponseUsage {
+  const usage = readStreamUsage(kept, endpoint, framing);
+  if (isCounted(usage) || !endpoint.endsWith('/responses')) return usage;
+  const [created] = framing.events(kept.head) ?? [];
+  const head = created === undefined ? null : objectWithin(Buffer.from(created), ['response']);
+  if (head === null) return usage;
+  const job = readJob({ head, tail: head.subarray(0, 0), whole: true }, endpoint);
+  return job === null ? usage : { ...usage, job };
+}
+
+function readJobOnly(kept: CopiedBody, endpoint: string): ResponseUsage {
+  const job = readJob(kept, endpoint);
+  return job === null ? NO_USAGE : { ...NO_USAGE, job };
 }
 
 /** A response whose status says that it is an error. */

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { Client } from 'undici';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import {
@@ -13,8 +12,8 @@ import {
 } from '../../providers/provider-probe.js';
 import type { ProbeResult } from '../../providers/providers.schema.js';
 import { type Provider, withAccessToken } from '../../providers/provider.js';
-import { isProxyLoop } from './loop-detection.js';
-import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
+import { ForbiddenAddress } from './upstream-connector.js';
+import { headersFor, openClient } from './upstream-reader.js';
 
 /** Somebody waits for the result. */
 const MAX_MS = 10_000;
@@ -44,17 +43,7 @@ export class UpstreamProbe extends ProviderProbe {
     } catch (error) {
       return { verdict: verdictOfToken((error as Error).cause), status: null };
     }
-    const connect = upstreamConnector({
-      connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, MAX_MS),
-      proxyUrl: this.env.upstreamProxyUrl,
-      isProxyLoop: (socket) => isProxyLoop(this.host, socket),
-    });
-    const timeoutMs = Math.min(this.env.upstreamHeadersTimeoutMs, MAX_MS);
-    const client = new Client(provider.origin, {
-      connect: (options, callback) => void connect(options, callback),
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
-    });
+    const client = openClient(provider, this.env, this.host, MAX_MS);
     try {
       const path = `${provider.basePath}/v1/models`;
       const { statusCode, headers, body } = await client.request({
@@ -90,13 +79,3 @@ const TOKEN_ONLY: Verdict = {
   message:
     'OK: the token endpoint accepted the secret and the provider responded. It has no /v1/models to check more.',
 };
-
-function headersFor({ credential, signer }: Provider, path: string): Record<string, string> | string[] {
-  if (signer !== null) return signer.sign('GET', path, [], null);
-  if (credential === null) return {};
-  return {
-    [credential.name]: credential.value,
-    // Anthropic rejects every call without it (its API reference, Versioning); other providers ignore it.
-    ...(credential.name === 'x-api-key' && { 'anthropic-version': '2023-06-01' }),
-  };
-}

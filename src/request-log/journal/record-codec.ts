@@ -44,6 +44,7 @@ export function encodeRecord(t: RecordType, values: Partial<LogRow>, withNulls =
     const value = values[name] ?? null;
     if (value !== null || withNulls) record[name] = value;
   }
+  if (values.job !== undefined && (t === 'U' || t === 'R')) record.job = values.job;
   return JSON.stringify(record).replace(NOT_ASCII, inAscii);
 }
 
@@ -133,6 +134,7 @@ function toRecord(value: unknown): JournalRecord | null {
   for (const { name, toDomain } of columns) {
     if (known[name] !== undefined) record[name] = toDomain(known[name], null);
   }
+  if (typeof known.job === 'string') record.job = known.job;
   return record as JournalRecord;
 }
 

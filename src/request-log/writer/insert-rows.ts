@@ -8,6 +8,7 @@ import { startOf } from '../column-domains.js';
 import { CHARGE_COLUMNS, LOGGED_COLUMNS, type LogRow } from '../columns.js';
 import { createPartitions } from '../partitions.js';
 import type { ChargeKeeper } from './charge-keeper.js';
+import type { JobKeeper } from './job-keeper.js';
 
 const logger = new Logger('RequestLog');
 
@@ -209,9 +210,11 @@ export async function insertBatch(
   rows: readonly LogRow[],
   results: BatchResults,
   settling: Settling | null = null,
+  jobs: JobKeeper | null = null,
 ): Promise<void> {
   try {
     await insertCreatingDays(client, rows, settling);
+    if (jobs !== null && rows.some(({ job }) => job !== undefined)) await jobs.add(client, rows);
   } catch (error) {
     const { code = '' } = error as { code?: string };
     // Classes 22 and 23 are errors of the data, except for a missing partition.
@@ -222,8 +225,8 @@ export async function insertBatch(
       return;
     }
     const middle = rows.length >> 1;
-    await insertBatch(client, rows.slice(0, middle), results, settling);
-    await insertBatch(client, rows.slice(middle), results, settling);
+    await insertBatch(client, rows.slice(0, middle), results, settling, jobs);
+    await insertBatch(client, rows.slice(middle), results, settling, jobs);
     return;
   }
   results.settled(rows.length, false);

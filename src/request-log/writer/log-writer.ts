@@ -8,6 +8,7 @@ import type { LogRow } from '../columns.js';
 import { CHARGE_KEEPER, type ChargeKeeper } from './charge-keeper.js';
 import { FutureRows } from './future-rows.js';
 import { type BatchResults, insertBatch, keepRejected, type Settling, settlingWith } from './insert-rows.js';
+import { JOB_KEEPER, type JobKeeper } from './job-keeper.js';
 import { Journal } from '../journal/journal.js';
 import type { JournalFile } from '../journal/journal-file.js';
 import { RenewedConnection } from '../../database/renewed-connection.js';
@@ -84,6 +85,8 @@ export class LogWriter {
     @Optional() @Inject(CHARGE_KEEPER) private readonly charges: ChargeKeeper | null = null,
     /** Computes the cost of rows; null: they have none but what their provider reported. */
     @Optional() @Inject(ROW_PRICER) private readonly pricer: RowPricer | null = null,
+    /** Follows jobs; null: nothing does. */
+    @Optional() @Inject(JOB_KEEPER) private readonly jobs: JobKeeper | null = null,
   ) {
     this.settling = charges && settlingWith(charges);
     this.connection = new RenewedConnection(directUrl(env), {
@@ -281,7 +284,7 @@ export class LogWriter {
         for (const waiting of done) this.settle(waiting);
       },
     };
-    await insertBatch(client, rows, results, this.settling);
+    await insertBatch(client, rows, results, this.settling, this.jobs);
   }
 
   private settle({ files, weight = 0, written }: Waiting): void {

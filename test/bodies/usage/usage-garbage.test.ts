@@ -16,7 +16,15 @@ const TYPES = [
 const contentType = fc.constantFrom(...TYPES);
 const endpoint = fc.constantFrom(...new Set(ALL.map((answer) => answer.endpoint)));
 
-function expectInDomain({ model, extra, reportedCost, error, closing, ...figures }: ResponseUsage): void {
+function expectInDomain({
+  model,
+  extra,
+  reportedCost,
+  error,
+  closing,
+  job: _,
+  ...figures
+}: ResponseUsage): void {
   expect(model === null || typeof model === 'string').toBe(true);
   expect([undefined, 'event', 'end']).toContain(closing);
   expect([null, 'object']).toContain(extra === null ? null : typeof extra);

@@ -15,6 +15,7 @@ export const EVENTS: Record<EventType, string> = {
   'key.expiring': 'A key expires within 7 days',
   'price.missing': 'A model without a price was called',
   'journal.degraded': 'The journal of a gateway is degraded',
+  'job.lost': 'What a batch, background response or video used stays unknown',
   'sink.lagging': 'A sink is behind',
 };
 

@@ -1,0 +1,247 @@
+import { randomBytes } from 'node:crypto';
+import { ProviderJobKeeper } from '../../src/jobs/job-keeper.service.js';
+import { ResealService } from '../../src/providers/reseal.service.js';
+import { Journal } from '../../src/request-log/journal/journal.js';
+import { FakeProvider } from '../../src/testing/fake-provider.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway } from '../support/gateway.js';
+import { JobGateway, JobProvider, MASTER_KEY } from './job-gateway.js';
+
+let jobs: JobGateway;
+let key: string;
+beforeAll(async () => {
+  jobs = await JobGateway.start();
+  ({ key } = await jobs.key());
+});
+afterAll(() => jobs.stop());
+
+const usage = { input_tokens: 10, output_tokens: 2, total_tokens: 12 };
+const created = (id: string) => ({ id, object: 'batch', status: 'validating' });
+const completed = (id: string) => ({
+  ...created(id),
+  status: 'completed',
+  request_counts: { completed: 1 },
+  model: 'm',
+  usage,
+});
+const SETTLED = { model: 'm', prompt_tokens: 10, completion_tokens: 2 };
+
+it.each([
+  [401, 'unauthorized'],
+  [404, 'not_found'],
+  [429, 'rate_limited'],
+  [500, 'provider_error'],
+  [302, 'unexpected_status'],
+] as const)('a provider that responds with %d is asked again later', async (status, problem) => {
+  const name = `batch_${status}`;
+  const id = await jobs.create(key, '/v1/batches', created(name));
+  jobs.provider.paths.set(`GET /v1/batches/${name}`, {
+    status,
+    headers: { location: '/elsewhere' },
+    json: {},
+  });
+  const before = Date.now();
+  const job = await jobs.check(id);
+  expect(job).toMatchObject({ state: 'open', problem, tries: 1 });
+  const minutes = (Date.parse(job.next_check_at!) - before) / 60_000;
+  expect(minutes).toBeGreaterThan(1.9);
+  expect(minutes).toBeLessThan(4);
+  jobs.provider.paths.set(`GET /v1/batches/${name}`, { json: completed(name) });
+  expect(await jobs.check(id)).toMatchObject({ state: 'settled', problem: null });
+  expect(await jobs.row(id)).toMatchObject(SETTLED);
+});
+
+it('the pauses between checks double up to an hour', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_p'));
+  jobs.provider.paths.set('GET /v1/batches/batch_p', { json: created('batch_p') });
+  const pauses: number[] = [];
+  for (let i = 0; i < 8; i++) {
+    const { next_check_at: next, checked_at: checked } = await jobs.check(id);
+    pauses.push(Math.round((Date.parse(next!) - Date.parse(checked!)) / 60_000));
+  }
+  expect(pauses).toEqual([2, 4, 8, 16, 32, 60, 60, 60]);
+});
+
+it('a response that is no job, or another one, settles nothing', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_x'));
+  for (const body of ['', 'no JSON', '[]', '{"object":"batch"', JSON.stringify(completed('batch_other'))]) {
+    jobs.provider.paths.set('GET /v1/batches/batch_x', { body });
+    expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unreadable' });
+  }
+});
+
+it('a connection that breaks during the results is no end', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_b'));
+  jobs.provider.paths.set('GET /v1/batches/batch_b', {
+    json: {
+      ...created('batch_b'),
+      status: 'completed',
+      output_file_id: 'file-b',
+      request_counts: { completed: 2 },
+    },
+  });
+  const line = `${JSON.stringify({ response: { status_code: 200, body: { model: 'm', usage } } })}\n`;
+  jobs.provider.paths.set('GET /v1/files/file-b/content', { body: line, breaks: true });
+  expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unreachable' });
+  jobs.provider.paths.set('GET /v1/files/file-b/content', { body: line + line });
+  expect(await jobs.check(id)).toMatchObject({ state: 'settled' });
+  expect(await jobs.row(id)).toMatchObject({ prompt_tokens: 20 });
+});
+
+it('a job without its row is lost, and announced once', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_g'));
+  const { database } = jobs.postern;
+  await database.query('DELETE FROM request_log WHERE id = $1', [id]);
+  jobs.provider.paths.set('GET /v1/batches/batch_g', { json: completed('batch_g') });
+  expect(await jobs.check(id)).toMatchObject({ state: 'unknown', problem: 'row_gone' });
+  expect(await jobs.check(id)).toMatchObject({ state: 'unknown', problem: 'row_gone' });
+  const events = await database.query(`SELECT data FROM webhook_event WHERE once = 'job.lost ' || $1`, [id]);
+  expect(events).toHaveLength(0);
+  await jobs.postern.admin('POST', '/webhooks', { url: 'http://127.0.0.1:9/', events: ['job.lost'] });
+  const next = await jobs.create(key, '/v1/batches', created('batch_old'));
+  jobs.provider.paths.set('GET /v1/batches/batch_old', { json: created('batch_old') });
+  await database.query(`UPDATE provider_job SET started_at = now() - interval '9 days' WHERE id = $1`, [
+    next,
+  ]);
+  expect(await jobs.check(next)).toMatchObject({ state: 'unknown', problem: 'expired' });
+  await jobs.check(next);
+  expect(
+    await database.query(`SELECT data FROM webhook_event WHERE once = 'job.lost ' || $1`, [next]),
+  ).toMatchObject([{ data: { request_id: next, provider: 'default', kind: 'batch', problem: 'expired' } }]);
+});
+
+it('a provider that is removed and comes back with another secret', async () => {
+  const other = await JobProvider.start();
+  const provider = { name: 'other', url: other.fake.url, secret: 'first-secret' };
+  await jobs.postern.admin('POST', '/providers', provider);
+  other.paths.set('POST /v1/batches', { json: created('batch_o') });
+  const id = await jobs.send(key, 'POST', '/p/other/v1/batches');
+  await eventually(async () => (await jobs.job(id)) !== undefined);
+  const { data } = await jobs.postern.admin<{ data: { id: string; name: string }[] }>('GET', '/providers');
+  expect(data.map(({ name }) => name)).toContain('other');
+  const remove = await fetch(`${jobs.postern.url}/admin/v1/providers/other`, {
+    method: 'DELETE',
+    headers: { authorization: 'Bearer test-admin-token-0123456789' },
+  });
+  expect(remove.status).toBe(204);
+  expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'provider_unavailable' });
+  expect(other.asked('/v1/batches/batch_o')).toEqual([]);
+  await jobs.postern.admin('POST', '/providers', { ...provider, secret: 'second-secret' });
+  other.paths.set('GET /v1/batches/batch_o', { json: completed('batch_o') });
+  expect(await jobs.check(id)).toMatchObject({ state: 'settled' });
+  expect(other.asked('/v1/batches/batch_o')[0]!.headers.authorization).toBe('Bearer second-secret');
+  await other.fake.stop();
+});
+
+it("where callers send credentials of their own, only the caller's request settles", async () => {
+  const other = await JobProvider.start();
+  await jobs.postern.admin('POST', '/providers', {
+    name: 'theirs',
+    url: other.fake.url,
+    auth: 'client',
+    secret: null,
+  });
+  const call = (method: string, path: string) =>
+    fetch(`${jobs.postern.url}/p/theirs${path}`, {
+      method,
+      headers: {
+        'x-gateway-key': key,
+        authorization: 'Bearer of-the-caller',
+        'content-type': 'application/json',
+      },
+      ...(method === 'POST' && { body: '{}' }),
+    });
+  other.paths.set('POST /v1/batches', { json: created('batch_c') });
+  const response = await call('POST', '/v1/batches');
+  expect(response.status).toBe(200);
+  const id = response.headers.get('x-gateway-request-id')!;
+  await eventually(async () => (await jobs.job(id)) !== undefined);
+  other.paths.set('GET /v1/batches/batch_c', { json: completed('batch_c') });
+  const job = await jobs.check(id);
+  expect(job).toMatchObject({ state: 'open', problem: null });
+  expect(Date.parse(job.next_check_at!)).toBeGreaterThan(Date.now() + 7 * 86_400_000);
+  expect(other.asked('/v1/batches/batch_c')).toEqual([]);
+  expect((await call('GET', '/v1/batches/batch_c')).status).toBe(200);
+  await eventually(async () => (await jobs.job(id))!.state === 'settled');
+  expect(await jobs.row(id)).toMatchObject(SETTLED);
+  await other.fake.stop();
+});
+
+it('what is sealed is neither in the database nor in the journal in plain text, and is resealed', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_canary'));
+  const { database } = jobs.postern;
+  const [row] = await database.query<{ text: string }>(
+    'SELECT j::text AS text FROM provider_job j WHERE id = $1',
+    [id],
+  );
+  expect(row!.text).not.toContain('batch_canary');
+  expect(row!.text).not.toContain(Buffer.from('batch_canary').toString('hex'));
+  const rotated = await startTestGateway(
+    {
+      PROVIDER_URL: jobs.provider.fake.url,
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      MASTER_KEY_PREVIOUS: MASTER_KEY,
+    },
+    database,
+  );
+  try {
+    const by = { kind: 'system', name: 'test' } as never;
+    const done = await rotated.gateway.app.get(ResealService, { strict: false }).reseal(by);
+    expect(done.resealed).toContain(`job ${id}`);
+    expect(done.unreadable.filter((name) => name.startsWith('job '))).toEqual([]);
+  } finally {
+    await rotated.stop();
+  }
+  // This gateway has the old key only.
+  jobs.provider.paths.set('GET /v1/batches/batch_canary', { json: completed('batch_canary') });
+  expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unreadable_secret' });
+});
+
+it('a job that only the journal has is followed after a restart', async () => {
+  const own = await JobGateway.start();
+  try {
+    const { key: caller } = await own.key();
+    const keeper = own.postern.gateway.app.get(ProviderJobKeeper, { strict: false });
+    let failures = 0;
+    const add = keeper.add.bind(keeper);
+    keeper.add = () => {
+      failures++;
+      return Promise.reject(new Error('Postgres is unavailable'));
+    };
+    own.provider.paths.set('POST /v1/batches', { json: created('batch_j') });
+    const id = await own.send(caller, 'POST', '/v1/batches');
+    await eventually(() => Promise.resolve(failures > 1));
+    // The row stays in the journal until its job is stored too.
+    expect(own.postern.gateway.app.get(Journal, { strict: false })).toBeDefined();
+    expect(await own.job(id)).toBeUndefined();
+    keeper.add = add;
+    await eventually(async () => (await own.job(id)) !== undefined);
+    own.provider.paths.set('GET /v1/batches/batch_j', { json: completed('batch_j') });
+    expect(await own.check(id)).toMatchObject({ state: 'settled' });
+  } finally {
+    await own.stop();
+  }
+});
+
+it('with JOBS=off nothing is noted, read or asked', async () => {
+  const off = await JobGateway.start({ JOBS: 'off' });
+  try {
+    const { key: caller } = await off.key();
+    off.provider.paths.set('POST /v1/batches', { json: created('batch_n') });
+    const id = await off.send(caller, 'POST', '/v1/batches');
+    await off.row(id);
+    expect(await off.jobs()).toEqual([]);
+  } finally {
+    await off.stop();
+  }
+});
+
+it('a fake provider that never responds is given up after a while', async () => {
+  const silent = await FakeProvider.start();
+  await jobs.postern.admin('POST', '/providers', { name: 'silent', url: silent.url, secret: 's-0123456789' });
+  silent.respond({ json: created('batch_s') });
+  const id = await jobs.send(key, 'POST', '/p/silent/v1/batches');
+  await eventually(async () => (await jobs.job(id)) !== undefined);
+  await silent.stop();
+  expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unreachable' });
+});

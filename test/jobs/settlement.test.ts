@@ -1,0 +1,249 @@
+import pg from 'pg';
+import { JobChecks } from '../../src/jobs/job-checks.service.js';
+import { JobSettlement } from '../../src/jobs/job-settlement.service.js';
+import { eventually } from '../support/eventually.js';
+import { JobGateway } from './job-gateway.js';
+
+let jobs: JobGateway;
+beforeAll(async () => {
+  jobs = await JobGateway.start();
+});
+afterAll(() => jobs.stop());
+
+const BUDGETS = { budgets: [{ usd: '100.00', period: 'month', unpriced: 'allow' }] };
+const usage = { input_tokens: 1_000, output_tokens: 200, total_tokens: 1_200 };
+const created = (id: string) => ({ id, object: 'batch', status: 'validating' });
+const completed = (id: string) => ({
+  ...created(id),
+  status: 'completed',
+  request_counts: { completed: 1 },
+  model: 'm',
+  usage,
+});
+
+async function sums(keyId: string): Promise<{ charges: string; spent: string }> {
+  const [row] = await jobs.postern.database.query<{ charges: string; spent: string }>(
+    `SELECT (SELECT sum(charge_usd) FROM request_log WHERE key_id = $1) AS charges,
+            (SELECT sum(spent)::numeric(18,0) / 1000000000 FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id
+             WHERE r.scope_id = $1)::numeric(18,9) AS spent`,
+    [keyId],
+  );
+  return row!;
+}
+
+it('settles a job once, whoever finds its end: 3 replicas and the client, 50 times', async () => {
+  const replicas = [
+    jobs,
+    await JobGateway.start({}, jobs.postern.database, jobs.provider),
+    await JobGateway.start({}, jobs.postern.database, jobs.provider),
+  ];
+  try {
+    const { id: keyId, key } = await jobs.key(BUDGETS);
+    const id = await jobs.create(key, '/v1/batches', created('batch_50'));
+    jobs.provider.paths.set('GET /v1/batches/batch_50', { json: completed('batch_50') });
+    const open = {
+      id,
+      startedAt: new Date(String((await jobs.row(id)).started_at)),
+      provider: 'default',
+      model: null,
+    };
+    await jobs.postern.database.query('UPDATE provider_job SET next_check_at = now() WHERE id = $1', [id]);
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, i) => {
+        const replica = replicas[i % 3]!;
+        const { app } = replica.postern.gateway;
+        await replica.send(key, 'GET', '/v1/batches/batch_50');
+        await app.get(JobChecks, { strict: false }).run();
+        await app.get(JobSettlement, { strict: false }).settle(open, {
+          model: 'm',
+          promptTokens: 1_000,
+          completionTokens: 200,
+          cachedTokens: null,
+          cacheWriteTokens: null,
+          reasoningTokens: null,
+          extra: { service_tier: 'batch' },
+          reportedCost: null,
+        });
+      }),
+    );
+    await eventually(async () => (await jobs.job(id))!.state === 'settled');
+    // The rows of the client's requests are charged as well, and are there before the sums are compared.
+    await eventually(async () => {
+      const [row] = await jobs.postern.database.query<{ n: number }>(
+        'SELECT count(*)::int AS n FROM request_log WHERE key_id = $1',
+        [keyId],
+      );
+      return row!.n === 51;
+    });
+    const row = await jobs.row(id);
+    expect(row).toMatchObject({ cost_usd: '0.001500000', charge_usd: '0.001500000' });
+    const { charges, spent } = await sums(keyId);
+    expect(spent).toBe(charges);
+    expect(Number(await jobs.used(keyId))).toBe(Number(charges));
+  } finally {
+    await replicas[1]!.postern.stop();
+    await replicas[2]!.postern.stop();
+  }
+});
+
+it('lowers the charge of a background response from what it had reserved to its cost', async () => {
+  const { id: keyId, key } = await jobs.key({
+    budgets: [{ usd: '100.00', period: 'month', reservation: 'worst', unpriced: 'allow' }],
+  });
+  const response = {
+    id: 'resp_r',
+    object: 'response',
+    status: 'queued',
+    background: true,
+    model: 'm',
+    usage: null,
+  };
+  const id = await jobs.create(key, '/v1/responses', response, {
+    model: 'm',
+    background: true,
+    max_output_tokens: 10_000,
+  });
+  const reserved = (await jobs.row(id)).charge_usd;
+  expect(Number(reserved)).toBeGreaterThanOrEqual(0.1);
+  expect(await sums(keyId)).toEqual({ charges: reserved, spent: reserved });
+  jobs.provider.paths.set('GET /v1/responses/resp_r', { json: { ...response, status: 'completed', usage } });
+  // The client finds it first.
+  await jobs.send(key, 'GET', '/v1/responses/resp_r');
+  await eventually(async () => (await jobs.job(id))!.state === 'settled');
+  expect(await jobs.row(id)).toMatchObject({
+    cost_usd: '0.003000000',
+    charge_usd: '0.003000000',
+    prompt_tokens: 1_000,
+  });
+  const { charges, spent } = await sums(keyId);
+  expect(spent).toBe(charges);
+  expect((await jobs.row(id)).repaired_at).not.toBeNull();
+});
+
+it('what a reset gave back is not given back twice', async () => {
+  const { id: keyId, key } = await jobs.key({
+    budgets: [{ usd: '1.00', period: 'month', reservation: 'worst' }],
+  });
+  const response = {
+    id: 'resp_c',
+    object: 'response',
+    status: 'queued',
+    background: true,
+    model: 'm',
+    usage: null,
+  };
+  const id = await jobs.create(key, '/v1/responses', response, { model: 'm', max_output_tokens: 10_000 });
+  const { data } = await jobs.postern.admin<{ data: { id: string }[] }>('GET', `/limits?key=${keyId}`);
+  await jobs.postern.admin('POST', `/limits/${data[0]!.id}/reset`, { reason: 'a test' });
+  jobs.provider.paths.set('GET /v1/responses/resp_c', { json: { ...response, status: 'completed', usage } });
+  await jobs.check(id);
+  const [meter] = await jobs.postern.database.query<{ spent: string; credited: string }>(
+    'SELECT m.spent, m.credited FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id WHERE r.scope_id = $1',
+    [keyId],
+  );
+  expect(meter).toEqual({ spent: '3000000', credited: '3000000' });
+});
+
+it('corrects budgets that all replicas share in their parts', async () => {
+  const { id: keyId, key } = await jobs.key({
+    budgets: [{ usd: '100.00', period: 'month', reservation: 'worst' }],
+  });
+  await jobs.postern.database.query('UPDATE limit_rule SET rank = 1 WHERE scope_id = $1', [keyId]);
+  const response = {
+    id: 'resp_h',
+    object: 'response',
+    status: 'queued',
+    background: true,
+    model: 'm',
+    usage: null,
+  };
+  const id = await jobs.create(key, '/v1/responses', response, { model: 'm', max_output_tokens: 10_000 });
+  jobs.provider.paths.set('GET /v1/responses/resp_h', { json: { ...response, status: 'completed', usage } });
+  await jobs.check(id);
+  await jobs.postern.database.query('SELECT limit_fold()');
+  expect(await sums(keyId)).toEqual({ charges: '0.003000000', spent: '0.003000000' });
+});
+
+it('a call that gets a job again costs nothing, also once the job is settled', async () => {
+  const { id: keyId, key } = await jobs.key({
+    budgets: [{ usd: '100.00', period: 'month', reservation: 'worst' }],
+  });
+  const response = {
+    id: 'resp_d',
+    object: 'response',
+    status: 'queued',
+    background: true,
+    model: 'm',
+    usage: null,
+  };
+  const body = { model: 'm', max_output_tokens: 10_000 };
+  const first = await jobs.create(key, '/v1/responses', response, body);
+  const second = await jobs.send(key, 'POST', '/v1/responses', body);
+  await eventually(async () => (await jobs.job(first))!.duplicates.includes(second));
+  jobs.provider.paths.set('GET /v1/responses/resp_d', { json: { ...response, status: 'completed', usage } });
+  await jobs.check(first);
+  const third = await jobs.send(key, 'POST', '/v1/responses', body);
+  await eventually(async () => (await jobs.job(first))!.duplicates.length === 2);
+  expect((await jobs.job(first))!.duplicates).toEqual([second, third]);
+  for (const id of [second, third])
+    expect(await jobs.row(id)).toMatchObject({
+      cost_usd: '0.000000000',
+      charge_usd: '0.000000000',
+      prompt_tokens: 0,
+    });
+  expect(await sums(keyId)).toEqual({ charges: '0.003000000', spent: '0.003000000' });
+});
+
+it('what used more than was reserved is charged', async () => {
+  const { id: keyId, key } = await jobs.key({ budgets: [{ tokens: 1_000_000, period: 'month' }] });
+  const id = await jobs.create(key, '/v1/batches', created('batch_t'));
+  jobs.provider.paths.set('GET /v1/batches/batch_t', {
+    json: {
+      ...completed('batch_t'),
+      usage: { input_tokens: 900_000, output_tokens: 600_000, total_tokens: 1_500_000 },
+    },
+  });
+  await jobs.check(id);
+  expect(await jobs.row(id)).toMatchObject({ charge_tokens: '1500000' });
+  expect(Number(await jobs.used(keyId))).toBe(1_500_000);
+});
+
+it('a settlement that is killed before it is committed is made again', async () => {
+  const { id: keyId, key } = await jobs.key(BUDGETS);
+  const id = await jobs.create(key, '/v1/batches', created('batch_k'));
+  jobs.provider.paths.set('GET /v1/batches/batch_k', { json: completed('batch_k') });
+  const { database } = jobs.postern;
+  // Its UPDATE waits for this lock, between the provider's response and the commit.
+  await database.query(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$`);
+  await database.query(
+    'CREATE TRIGGER hold BEFORE UPDATE ON provider_job FOR EACH ROW WHEN (NEW.state = $$settled$$) EXECUTE FUNCTION hold()',
+  );
+  const lock = new pg.Client({ connectionString: database.url });
+  await lock.connect();
+  try {
+    await lock.query('SELECT pg_advisory_lock(4711)');
+    await database.query('UPDATE provider_job SET next_check_at = now() WHERE id = $1', [id]);
+    const running = jobs.postern.gateway.app.get(JobChecks, { strict: false }).run();
+    let pid = 0;
+    await eventually(async () => {
+      const [waiting] = await database.query<{ pid: number }>(
+        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory' AND query ILIKE '%provider_job%'`,
+      );
+      pid = waiting?.pid ?? 0;
+      return pid !== 0;
+    });
+    await database.query('SELECT pg_terminate_backend($1)', [pid]);
+    await running.catch(() => {});
+    expect(await jobs.job(id)).toMatchObject({ state: 'open', ended_at: null });
+    expect(await jobs.row(id)).toMatchObject({ cost_usd: null });
+  } finally {
+    await lock.query('SELECT pg_advisory_unlock(4711)');
+    await lock.end();
+    await database.query('DROP TRIGGER hold ON provider_job');
+  }
+  expect(await jobs.check(id)).toMatchObject({ state: 'settled' });
+  expect(await jobs.row(id)).toMatchObject({ cost_usd: '0.001500000', charge_usd: '0.001500000' });
+  const { charges, spent } = await sums(keyId);
+  expect(spent).toBe(charges);
+});
