@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
+import { Receiver } from '../../webhooks/receiver.js';
 import { inColours, openPage, settled, signedIn, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 
@@ -17,9 +18,19 @@ const PAGES: Record<string, string> = {
   limits: '/limits',
   providers: '/providers',
   prices: '/prices',
+  access: '/access',
+  webhooks: '/webhooks',
+  sinks: '/sinks',
   audit: '/audit',
   system: '/system',
 };
+
+const TOKENS: [name: string, role: string, teams?: string[]][] = [
+  ['prometheus', 'metrics'],
+  ['finance-report', 'viewer'],
+  ['ana.silva', 'lead', ['search']],
+  ['terraform', 'admin'],
+];
 
 /** The pages that the docs show. */
 export function documented(gateway: ConsoleGateway): void {
@@ -31,6 +42,22 @@ export function documented(gateway: ConsoleGateway): void {
     await settled(page);
     await page.screenshot({ path: join(IMAGES, `console-${name}.png`) });
   };
+
+  // For the pictures alone: other flows begin with none.
+  if (WRITES_IMAGES) {
+    const receiver = new Receiver();
+    beforeAll(async () => {
+      const { url } = await receiver.listen();
+      const post = (path: string, body: object) =>
+        gateway.admin<{ id: string }>('POST', `/admin/v1/${path}`, body);
+      for (const [name, role, teams] of TOKENS) await post('tokens', { name, role, ...(teams && { teams }) });
+      const alerts = await post('webhooks', { url, events: ['budget.exhausted', 'provider.failing'] });
+      await post(`webhooks/${alerts.id}/test`, {});
+      await post('webhooks', { url, events: ['key.expiring', 'price.missing'] });
+      await post('sinks', { name: 'warehouse', kind: 'http', url, from: new Date().toISOString() });
+    });
+    afterAll(() => receiver.close());
+  }
 
   it.each(Object.entries(PAGES))(
     '%s has its name as the one heading of the first level',
