@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EXAMPLE_TIME, flag, oneOf, time } from '../admin/fields.schema.js';
+import { EXAMPLE_ID, EXAMPLE_TIME, flag, oneOf, time } from '../admin/fields.schema.js';
 import { newKeySchema } from '../keys/keys.schema.js';
 import { newPriceSchema } from '../pricing/prices.schema.js';
 import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from '../providers/on-disconnect.js';
@@ -34,6 +34,32 @@ const key = z
     disabled: stays('Calls with a disabled key are rejected.'),
   })
   .meta({ id: 'AppliedKey', example: { team: 'search', name: 'ci' } });
+
+const STORED_SECRET = 'must be text, or {"stored": true} to keep what is stored';
+const STORED_URL = 'must be text, or {"stored": "<ID of the webhook>"} for one that exists';
+
+/** In place of what is secret, so that a document needs no secrets. */
+export const asStored = z
+  .strictObject({ stored: z.literal(true).meta({ description: 'It stays as it is stored.' }) })
+  .meta({ id: 'AsStored', example: { stored: true } });
+export type AsStored = z.output<typeof asStored>;
+
+/** The URL identifies a webhook, and may be secret as a whole. */
+export const storedWebhook = z
+  .strictObject({
+    stored: z.uuid().meta({ description: 'ID of the webhook, whose URL stays.', example: EXAMPLE_ID }),
+  })
+  .meta({ id: 'StoredWebhook' });
+
+/** @param remedy for objects of another form */
+function orStored<S extends z.ZodType, R extends z.ZodType>(schema: S, reference: R, remedy: string) {
+  return z.union([schema, reference], {
+    error: ({ input, errors }) =>
+      typeof input === 'object' && input !== null
+        ? remedy
+        : (errors as z.core.$ZodIssue[][])[0]?.[0]?.message,
+  });
+}
 
 /**
  * A list in which no object occurs twice.
@@ -70,7 +96,7 @@ export const sinkMembers = {
 };
 
 /**
- * The document that is applied. The file for the command line has references in place of what is secret.
+ * The document that is applied. What is secret may stay as it is stored; the file for the command line has references.
  *
  * @param secret of a provider
  * @param url of a webhook
@@ -103,10 +129,19 @@ export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z
   });
 }
 
+const { secret, url } = sinkMembers;
+const sink = z.strictObject({
+  ...sinkMembers,
+  url: orStored(url, asStored, STORED_SECRET).meta(url.meta()!),
+  secret: orStored(secret, asStored, STORED_SECRET).meta(secret.meta()!),
+});
+
 const documentSchema = documentOf(
-  newProviderSchema.shape.secret,
-  newWebhookSchema.shape.url,
-  byKind(z.strictObject(sinkMembers)).meta({ id: 'AppliedSink' }),
+  orStored(newProviderSchema.shape.secret, asStored, STORED_SECRET).meta(
+    newProviderSchema.shape.secret.meta()!,
+  ),
+  orStored(newWebhookSchema.shape.url, storedWebhook, STORED_URL).meta(newWebhookSchema.shape.url.meta()!),
+  byKind(sink).meta({ id: 'AppliedSink' }),
 ).meta({
   id: 'ApplyDocument',
   example: { teams: [{ name: 'search' }] },

@@ -16,7 +16,7 @@ import { StoredRoutesService } from '../routes/stored-routes.service.js';
 import { SinksService } from '../sinks/sinks.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 import { WebhooksService } from '../webhooks/webhooks.service.js';
-import type { Item, Member, NewSecret } from './apply.schema.js';
+import type { AsStored, Item, Member, NewSecret } from './apply.schema.js';
 
 /** The ID of an object, and its secret if it is new and has one. */
 interface Put {
@@ -47,6 +47,24 @@ const NO_AMOUNTS = {
   tiers: null,
   note: null,
 };
+
+const NOTHING_STORED =
+  'nothing is stored for it here, so give the secret itself: in a file as { env: NAME } or { file: PATH }';
+
+/** @throws ServiceError invalid for what stays as it is stored, where nothing is */
+function given<T extends string | null>(value: T | AsStored, field: string): T {
+  if (!isStored(value)) return value;
+  throw ServiceError.of('invalid', field, NOTHING_STORED);
+}
+
+/** What a change has in place of a value: undefined if the stored one stays. */
+function changed<T extends string | null>(value: T | AsStored): T | undefined {
+  return isStored(value) ? undefined : value;
+}
+
+function isStored<T extends string | null>(value: T | AsStored): value is AsStored {
+  return typeof value === 'object' && value !== null;
+}
 
 async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {
   try {
@@ -116,7 +134,7 @@ export class Kinds {
     return {
       member: 'providers',
       put: async (manager, item, by) => {
-        const { enabled, on_disconnect, ...rest } = item;
+        const { enabled, on_disconnect, secret, ...rest } = item;
         const { name, auth_settings: settings, ...change } = rest;
         const present = await unlessMissing(service(manager).get(name));
         if (present === null) {
@@ -124,16 +142,19 @@ export class Kinds {
             enabled: enabled ?? true,
             on_disconnect: on_disconnect ?? onDisconnectOf(item.url),
           };
-          const { id } = await service(manager).create({ ...rest, ...wanted }, by);
+          const created = { ...rest, secret: given(secret, 'secret'), ...wanted };
+          const { id } = await service(manager).create(created, by);
           return { id: id! };
         }
+        if (present.secret_state === 'none') given(secret, 'secret');
         const none = Object.fromEntries(settingNames(item.auth).map((setting) => [setting, null]));
         const catalog = item.catalog === undefined ? catalogOf(item.url) : item.catalog;
         const isSet = {
           ...(enabled !== undefined && { enabled }),
           ...(on_disconnect !== undefined && { on_disconnect }),
         };
-        const wanted = { ...change, auth_settings: { ...none, ...settings }, catalog, ...isSet };
+        const auth_settings = { ...none, ...settings };
+        const wanted = { ...change, secret: changed(secret), auth_settings, catalog, ...isSet };
         const { id } = await service(manager).update(name, wanted, by);
         return { id: id! };
       },
@@ -217,12 +238,25 @@ export class Kinds {
     return {
       member: 'webhooks',
       put: async (manager, item, by) => {
-        const id = await service(manager).idOf(item.url, item.format);
-        if (id !== null) return service(manager).update(id, { events: item.events }, by);
-        const { id: created, secret } = await service(manager).create(item, by);
+        const { url, format, events } = item;
+        if (typeof url === 'object') {
+          const present = await unlessMissing(service(manager).get(url.stored));
+          if (present === null)
+            throw ServiceError.of(
+              'invalid',
+              'url',
+              'no webhook with this ID is stored here, so give the URL itself: in a file as text, { env: NAME } or { file: PATH }',
+            );
+          if (present.format !== format)
+            throw ServiceError.of('conflict', 'format', `cannot change, and is ${present.format}`);
+          return service(manager).update(url.stored, { events }, by);
+        }
+        const id = await service(manager).idOf(url, format);
+        if (id !== null) return service(manager).update(id, { events }, by);
+        const { id: created, secret } = await service(manager).create({ url, format, events }, by);
         return {
           id: created,
-          ...(secret !== null && { secret: { type: 'webhook', id: created, name: item.url, secret } }),
+          ...(secret !== null && { secret: { type: 'webhook', id: created, name: url, secret } }),
         };
       },
       prune: async (manager, named, by) => {
@@ -236,12 +270,13 @@ export class Kinds {
     const service = (manager: EntityManager) => this.sinks.in(manager);
     return {
       member: 'sinks',
-      put: async (manager, { enabled, ...item }, by) => {
-        const { name, kind, from: _, ...change } = item;
+      put: async (manager, item, by) => {
+        const { enabled, name, kind, url, secret, target, from } = item;
         const present = (await service(manager).list()).find((sink) => sink.name === name);
         const isSet = enabled !== undefined && { enabled };
         if (present === undefined) {
-          const { id } = await service(manager).create(item, by);
+          const access = { url: given(url, 'url'), secret: given(secret, 'secret') };
+          const { id } = await service(manager).create({ name, kind, target, from, ...access }, by);
           return enabled === false ? service(manager).update(id, { enabled }, by) : { id };
         }
         if (present.kind !== kind) {
@@ -252,6 +287,7 @@ export class Kinds {
             `the kind of a sink cannot change, and this one is ${present.kind}; ${remedy}`,
           );
         }
+        const change = { url: changed(url), secret: changed(secret), target };
         return service(manager).update(present.id, { ...change, ...isSet }, by);
       },
       prune: async (manager, named, by) => {

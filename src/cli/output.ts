@@ -114,7 +114,7 @@ export class Output {
 }
 
 /** Characters that control a terminal or hide text, and that JSON.stringify leaves as they are. */
-const UNSAFE = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu;
+export const UNSAFE = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** JSON with these characters escaped: a client chose some of the text, and it may be printed on a terminal. */
 export function jsonText(value: unknown, indent?: number): string {

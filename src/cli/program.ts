@@ -4,6 +4,7 @@ import { packageVersion } from '../platform/package-root.js';
 import { applyCommand } from './commands/apply/apply.command.js';
 import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
+import { exportCommand } from './commands/apply/export.command.js';
 import { findCommand } from './commands/find.command.js';
 import { jobsCommand } from './commands/jobs.command.js';
 import { journalCommand } from './commands/journal.command.js';
@@ -50,6 +51,7 @@ const COMMANDS: readonly (() => Command)[] = [
   pricesCommand,
   webhooksCommand,
   applyCommand,
+  exportCommand,
   sinksCommand,
   tokensCommand,
   sessionsCommand,

@@ -6259,7 +6259,7 @@ export interface components {
              * @description The provider's API key; null if it needs none. It may be absent only with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
              * @example sk-…
              */
-            secret: string | null;
+            secret: (string | null) | components["schemas"]["AsStored"];
             auth_settings?: components["schemas"]["NewProviderAuthSettings"];
             /**
              * @description Calls to `/v1` go to the default provider.
@@ -6281,6 +6281,18 @@ export interface components {
              * @enum {string}
              */
             on_disconnect?: "cancel" | "finish";
+        };
+        /**
+         * @example {
+         *       "stored": true
+         *     }
+         */
+        AsStored: {
+            /**
+             * @description It stays as it is stored.
+             * @enum {boolean}
+             */
+            stored: true;
         };
         /**
          * @example {
@@ -6403,6 +6415,14 @@ export interface components {
              */
             disabled?: boolean;
         };
+        StoredWebhook: {
+            /**
+             * Format: uuid
+             * @description ID of the webhook, whose URL stays.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            stored: string;
+        };
         AppliedSink: {
             /**
              * @description A name for it, also in metrics.
@@ -6418,13 +6438,12 @@ export interface components {
              * @description Where rows are sent. `https` or `tls` for public addresses; no link-local or cloud metadata addresses.
              * @example https://clickhouse.example.com:8443
              */
-            url: string;
+            url: string | components["schemas"]["AsStored"];
             /**
              * @description ClickHouse: `user:password`. JetStream: `user:password`, a token, or the text of a credentials file. HTTP: sent as a bearer token. Never shown.
-             * @default null
              * @example postern:…
              */
-            secret?: string | null;
+            secret?: (string | null) | components["schemas"]["AsStored"];
             /**
              * @description Table of ClickHouse, with its database or without; subject of JetStream; null for `http`.
              * @default null
@@ -6469,7 +6488,7 @@ export interface components {
                  * @description Where events are sent with POST. By the rules for providers: `https` for public addresses, and no link-local or cloud metadata addresses.
                  * @example https://alerts.example.com/postern
                  */
-                url: string;
+                url: string | components["schemas"]["StoredWebhook"];
                 /**
                  * @description Types of the events that are delivered.
                  * @example [

@@ -106,16 +106,23 @@ export const newSinkMembers = {
   from: time().optional().meta(about.from),
 };
 
-const checkable = z.object({ kind: oneOf(SINK_KINDS), url, target: target.default(null) });
+const checkable = z.object({
+  kind: oneOf(SINK_KINDS),
+  url: z.union([url, z.object({})]),
+  target: target.default(null),
+});
 
-/** Adds what depends on the kind to the schema of a new sink: its URL, in normal form, and its target. */
-export function byKind<T extends z.ZodType<{ kind: SinkKind; url: string; target: string | null }>>(
+/**
+ * Adds what depends on the kind to the schema of a new sink: its URL, in normal form, and its target. An object in place of
+ * the URL stays as it is.
+ */
+export function byKind<T extends z.ZodType<{ kind: SinkKind; url: string | object; target: string | null }>>(
   schema: T,
 ) {
   return schema
     .superRefine(
       (sink, context) => {
-        const { problem } = checkSinkUrl(sink.kind, sink.url);
+        const { problem } = typeof sink.url === 'string' ? checkSinkUrl(sink.kind, sink.url) : {};
         if (problem !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: problem });
         const ofTarget = targetProblem(sink.kind, sink.target ?? null);
         if (ofTarget !== null) context.addIssue({ code: 'custom', path: ['target'], message: ofTarget });
@@ -123,7 +130,9 @@ export function byKind<T extends z.ZodType<{ kind: SinkKind; url: string; target
       // Also if another member is wrong: all errors are reported at once.
       { when: ({ value }) => checkable.safeParse(value).success },
     )
-    .transform((sink: z.output<T>) => ({ ...sink, url: checkSinkUrl(sink.kind, sink.url).url! }));
+    .transform((sink: z.output<T>) =>
+      typeof sink.url === 'string' ? { ...sink, url: checkSinkUrl(sink.kind, sink.url).url! } : sink,
+    );
 }
 
 /** `POST /admin/v1/sinks` */

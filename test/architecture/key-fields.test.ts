@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 /** Files that act on the field that stands for all: they decide something by it. */
 const ACT = new Map([
+  ['src/cli/commands/apply/export-document.ts', 'leaves it out of the file for apply if it has its default'],
   ['src/keys/led-keys.service.ts', 'rejects a lead who allows a key of the team to open WebSockets'],
   ['src/proxy/stages/route.guard.ts', 'rejects a WebSocket of a key that may open none'],
   [

@@ -13,7 +13,7 @@ const SECRETS = [
   { list: 'sinks', member: 'url', mayBeText: true },
   { list: 'sinks', member: 'secret', mayBeText: false },
 ] as const;
-const REFERENCE = 'must be { env: NAME } or { file: PATH }';
+const REFERENCE = 'must be { env: NAME }, { file: PATH } or { stored: true }';
 /** In place of a secret that cannot be read, so that the rest can be checked. */
 const UNREAD = 'unread';
 
@@ -69,7 +69,7 @@ export class ApplyFile {
       const objects = items as (Record<string, unknown> | null)[];
       for (const [i, item] of objects.entries()) {
         const value = item?.[member] ?? null;
-        if (value === null || (mayBeText && typeof value === 'string')) continue;
+        if (value === null || (mayBeText && typeof value === 'string') || isStored(value)) continue;
         const found = this.secret(value);
         if ('problem' in found) errors.push({ field: `${list}.${i}.${member}`, message: found.problem });
         // A copy: by an alias, this object may be in the list more than once.
@@ -157,6 +157,11 @@ export class ApplyFile {
     const { line, col } = this.lines.linePos(offset);
     return `${this.name}:${line}:${col}`;
   }
+}
+
+/** What stays as it is stored: the gateway checks it. */
+function isStored(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'stored' in value;
 }
 
 function variable(name: string): { secret: string } | { problem: string } {

@@ -1,0 +1,135 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { KeyView } from '../../../keys/keys.schema.js';
+import type { Budget, ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
+import type { PriceView } from '../../../pricing/prices.schema.js';
+import { settingNames } from '../../../providers/credentials/auth-settings.js';
+import { catalogOf } from '../../../providers/provider-catalog.js';
+import type { ProviderView } from '../../../providers/providers.schema.js';
+import type { RouteView } from '../../../routes/routes.schema.js';
+import type { SinkView } from '../../../sinks/sinks.schema.js';
+import type { TeamView } from '../../../teams/teams.schema.js';
+import type { WebhookView } from '../../../webhooks/webhooks.schema.js';
+
+/** An object of the file, with the members in the order in which they are written. */
+export type Item = Record<string, unknown>;
+
+/** Of a file for `postern apply`: its lists, in the order in which they are written. */
+export type ExportDocument = Record<string, Item[]>;
+
+/** In place of what is secret. */
+const AS_STORED = { stored: true };
+const SINCE_EVER = new Date(0).toISOString();
+
+// What an absent member means to `postern apply`, if it is not null.
+const OF_BUDGET = { mode: 'block', alert_at: [], unpriced: 'reject', reservation: 'typical' };
+const OF_LIMITS = { budgets: [] };
+const OF_TEAM = { ...OF_LIMITS, stream_usage: 'as_sent' };
+const OF_KEY = { ...OF_TEAM, endpoints: 'inference', idempotency: 'forward', websockets: false };
+const OF_ROUTE = {
+  strategy: 'order',
+  retry_on: ['connect', 'refused'],
+  max_attempts: 2,
+  dialect: 'any',
+  default: false,
+};
+
+export function teamItem(team: TeamView): Item {
+  const { name, disabled, models, stream_usage, contact, cost_center, note, self_service } = team;
+  return item(
+    {
+      ...{ name, disabled: disabled || null, contact, cost_center, note, models, stream_usage },
+      ...limitsOf(team),
+      self_service: self_service && item({ ...self_service }),
+    },
+    OF_TEAM,
+  );
+}
+
+export function keyItem(key: KeyView): Item {
+  const { team, name, disabled, expires_at, providers, endpoints, idempotency, websockets, cache } = key;
+  const { contact, cost_center, note, models, stream_usage, on_disconnect } = key;
+  return item(
+    {
+      ...{ team, name, disabled: disabled || null, contact, cost_center, note, expires_at },
+      ...{ providers, models, endpoints, idempotency, websockets, stream_usage, on_disconnect },
+      cache: cache && item({ ...cache }, { shared: 'key' }),
+      ...limitsOf(key),
+    },
+    OF_KEY,
+  );
+}
+
+export function providerItem(provider: ProviderView): Item {
+  const { name, url, auth, auth_settings, secret_state, shadowed_by, enabled, catalog } = provider;
+  const { on_disconnect } = provider;
+  // Some belong to the secret.
+  const settings = Object.entries(auth_settings ?? {}).filter(([name]) => settingNames(auth).includes(name));
+  return {
+    ...item(
+      {
+        ...{ name, url, auth, auth_settings: settings.length > 0 ? Object.fromEntries(settings) : null },
+        // PROVIDER_URL only takes its place.
+        default: provider.default || shadowed_by !== null,
+        enabled: enabled ? null : false,
+        // Absent, it stays as it is.
+        on_disconnect,
+      },
+      { auth: 'bearer', default: false },
+    ),
+    ...(catalog !== catalogOf(url) && { catalog }),
+    secret: secret_state === 'none' ? null : AS_STORED,
+  };
+}
+
+export function routeItem(route: RouteView): Item {
+  const { name, targets, strategy, retry_on, max_attempts, dialect } = route;
+  const sent = targets.map(({ provider, models }) => item({ provider, models }));
+  return item(
+    { name, targets: sent, strategy, retry_on, max_attempts, dialect, default: route.default },
+    OF_ROUTE,
+  );
+}
+
+export function priceItem(price: PriceView): Item {
+  const { id: _, source: __, version: ___, created_at: ____, ...settings } = price;
+  return item({ ...settings }, { effective_from: SINCE_EVER });
+}
+
+export function webhookItem({ id, format, events }: WebhookView): Item {
+  return item({ url: { stored: id }, format, events }, { format: 'standard' });
+}
+
+export function sinkItem({ name, kind, url, target, enabled }: SinkView): Item {
+  return {
+    ...item({
+      name,
+      kind,
+      url: url.endsWith('…') ? AS_STORED : url,
+      target,
+      enabled: enabled ? null : false,
+    }),
+    // Whether there is one is not shown either.
+    secret: AS_STORED,
+  };
+}
+
+function limitsOf({ limits, budgets, each_end_user: each }: ShownLimits): Item {
+  return {
+    limits: limits && item({ ...limits }),
+    budgets: budgets.map(budgetItem),
+    each_end_user: each && item({ ...each, budgets: each.budgets.map(budgetItem) }, OF_LIMITS),
+  };
+}
+
+function budgetItem(budget: Budget): Item {
+  return item({ ...budget }, OF_BUDGET);
+}
+
+/** The members that are neither null nor what an absent one means. */
+function item(members: Item, absent: Item = {}): Item {
+  return Object.fromEntries(
+    Object.entries(members).filter(
+      ([name, value]) => value !== null && value !== undefined && !isDeepStrictEqual(value, absent[name]),
+    ),
+  );
+}
