@@ -1,6 +1,7 @@
 import type { Server } from 'node:net';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { PROVIDER_KEY } from '../support/gateway.js';
+import { eventually } from '../support/eventually.js';
 import type { GatewayProcess } from '../support/process.js';
 import { FULL } from '../support/scale.js';
 import { dial, pour, readHead, residentBytes, sip, startBulkProvider } from '../support/transfers.js';
@@ -76,4 +77,30 @@ it(`${BYTES / MEGABYTE} MB up to a slow provider`, async () => {
       expect(await answered).toMatch(/^HTTP\/1\.1 200 /);
     }),
   );
+});
+
+const LEFT = 60_000_000;
+const CALLS = 8;
+it(`${CALLS} × ${LEFT / MEGABYTE} MB that are read to the end after their clients have left`, async () => {
+  await database.query(`UPDATE gateway_key SET on_disconnect = 'finish'`);
+  const finished = async () => {
+    const [row] = await database.query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM request_log WHERE outcome = 'client_aborted' AND error_code IS NULL`,
+    );
+    return row!.count;
+  };
+  await expectFlat(async () => {
+    const before = await finished();
+    let most = 0;
+    const leave = () =>
+      transfer(`X-Pour: ${LEFT}\r\nContent-Length: 0`, async (socket) => {
+        expect(await readHead(socket)).toMatch(/^HTTP\/1\.1 200 /);
+      });
+    await Promise.all(Array.from({ length: CALLS }, leave));
+    await eventually(async () => {
+      most = Math.max(most, residentBytes(gateway.process.pid));
+      return (await finished()) === before + CALLS;
+    });
+    return most;
+  });
 });
