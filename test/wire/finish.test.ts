@@ -35,14 +35,15 @@ async function open(key: string, line = CALL, id = `call-${++calls}`): Promise<R
 
 /** With Nest's router, a global interceptor or another version of Nest keeps the fast path closed. */
 describe.each([
-  ['on the fast path', FastPath.nestVersion],
-  ['by the router of Nest', '0.0.0'],
-])('%s', (_, nestVersion) => {
+  ['on the fast path', FastPath.nestVersion, {}],
+  ['by the router of Nest', '0.0.0', {}],
+  ['if responses wait for the sync of the journal', FastPath.nestVersion, { JOURNAL_FSYNC_MS: '0' }],
+] as const)('%s', (_, nestVersion, settings) => {
   beforeAll(async () => {
     const { nestVersion: own } = FastPath;
     FastPath.nestVersion = nestVersion;
     provider = await RawProvider.start(() => {});
-    gateway = await startTestGateway({ PROVIDER_URL: provider.url });
+    gateway = await startTestGateway({ PROVIDER_URL: provider.url, ...settings });
     FastPath.nestVersion = own;
     finishing = await gateway.createKey({ on_disconnect: 'finish' });
   });
