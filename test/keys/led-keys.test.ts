@@ -158,6 +158,7 @@ describe('a lead does not', () => {
   it.each([
     ['endpoints', { endpoints: 'all' }],
     ['websockets', { websockets: true }],
+    ['on_disconnect', { on_disconnect: 'finish' }],
     ['cache', { cache: { ttl_seconds: 60, shared: 'team' } }],
     ['cost_center', { cost_center: 'of somebody else' }],
   ])('set %s beyond the team', async (name, change) => {
