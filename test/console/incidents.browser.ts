@@ -35,7 +35,11 @@ describeInBrowser('an incident in the console', () => {
   it('begins with what to do first while there is no provider', async () => {
     const { page, done } = await signedIn(gateway.url, '/');
     const section = page.getByRole('region', { name: 'Needs attention' });
-    await section.getByText('Add a provider first, or enable one: until then calls get 503.').waitFor();
+    await section.waitFor();
+    const lines = await section.getByRole('listitem').allInnerTexts();
+    expect(lines.map((text) => text.replace(/\s+/g, ' '))).toEqual([
+      'No provider Add a provider first, or enable one: until then calls get 503. Add a provider',
+    ]);
     expect(await page.getByText('All well').count()).toBe(0);
     await settled(page);
     expect(await seriousViolations(page)).toEqual([]);

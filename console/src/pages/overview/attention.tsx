@@ -171,7 +171,8 @@ export function Attention() {
 
 function Line({ item }: { item: Item }) {
   const { label, one, many, list, open } = KINDS[item.kind];
-  const more = item.count - item.names.length;
+  // Of what has no name there is one.
+  const more = item.names.length === 0 ? 0 : item.count - item.names.length;
   return (
     <li className={classes.line}>
       <StatusBadge tone={TONES[item.level]}>{label}</StatusBadge>
