@@ -1,5 +1,6 @@
 import { Site } from '../support/site.js';
 import { eventually } from '../support/eventually.js';
+import { TcpForwarder } from '../support/tcp-forwarder.js';
 
 let site: Site;
 beforeEach(async () => (site = await Site.make({ script: () => {} })));
@@ -31,6 +32,21 @@ it('a gateway that is stopped writes what it has counted; one that is killed los
   second.process.signal('SIGKILL');
   await second.process.ended;
   expect(await stored()).toBe(5);
+});
+
+it('a gateway that is stopped without Postgres says how many counts are lost', async () => {
+  const forwarder = await TcpForwarder.to(site.database.url);
+  await forwarder.open();
+  const gateway = site.gateway({ DATABASE_URL: forwarder.url });
+  const url = await gateway.ready();
+  await gateway.firstKey();
+  await forwarder.close();
+  for (let i = 0; i < 4; i++) expect((await fetch(`${url}/v1/models`)).status).toBe(401);
+  await gateway.stop();
+  expect(gateway.process.stdout + gateway.process.stderr).toContain(
+    'The counts of 4 rejected requests are lost, because Postgres is unavailable.',
+  );
+  expect(await stored()).toBe(0);
 });
 
 it('nothing is counted with REFUSALS=off', async () => {
