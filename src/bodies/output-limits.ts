@@ -1,5 +1,8 @@
 import type { JsonMembers } from './json-members.js';
 
+/** The members of a body. */
+export type Members = Pick<JsonMembers, 'all'>;
+
 /**
  * Members that limit the output, by the endpoints whose providers obey them. On any other endpoint the same member may be
  * ignored, so that it says nothing about how long the output gets.
@@ -27,7 +30,7 @@ const MAX_NESTED_CHOICES = 8;
 const WITH_PROMPTS = /(?<!\/chat)\/completions$/;
 
 /** The most output tokens that a request asks for; null if it does not say or is ambiguous. */
-export function maxOutputTokens(endpoint: string, members: JsonMembers): number | null {
+export function maxOutputTokens(endpoint: string, members: Members): number | null {
   const limits: unknown[] = [];
   for (const [endpoints, names] of LIMITS)
     if (endpoints.test(endpoint)) for (const name of names) limits.push(...valuesOf(members, name));
@@ -41,7 +44,7 @@ export function maxOutputTokens(endpoint: string, members: JsonMembers): number 
 }
 
 /** The number of outputs that a request asks for. */
-export function choices(endpoint: string, members: JsonMembers): number {
+export function choices(endpoint: string, members: Members): number {
   const values: unknown[] = CHOICES.flatMap((name) => valuesOf(members, name)).map((value) =>
     value === undefined ? MAX_CHOICES : value,
   );
@@ -53,15 +56,15 @@ export function choices(endpoint: string, members: JsonMembers): number {
   return WITH_PROMPTS.test(endpoint) ? each * prompts(members) : each;
 }
 
-function prompts(members: JsonMembers): number {
+function prompts(members: Members): number {
   return Math.max(1, ...members.all('prompt').map(({ elements }) => elements));
 }
 
-function valuesOf(members: JsonMembers, name: string): unknown[] {
+function valuesOf(members: Members, name: string): unknown[] {
   return members.all(name).map(({ value }) => value);
 }
 
-function nested(members: JsonMembers, outer: readonly string[], inner: readonly string[]): unknown[] {
+function nested(members: Members, outer: readonly string[], inner: readonly string[]): unknown[] {
   return outer.flatMap((name) =>
     valuesOf(members, name).flatMap((value) =>
       // One that is too long to be read may say anything.

@@ -1,6 +1,7 @@
 import { JsonWalk } from './json-walk.js';
 import { type JsonValue, parseValue } from './kept-values.js';
 import { MEMBER_NAMES, ROW_NAMES } from './member-names.js';
+import { choices, maxOutputTokens } from './output-limits.js';
 import { MultipartModelScan, startsMultipart } from './multipart-model-scan.js';
 
 /** Reads a request body once while it passes, in chunks of any size, for everything that is read from it. */
@@ -9,6 +10,8 @@ export class RequestReader {
   json: JsonWalk | null = null;
   private form: MultipartModelScan | null = null;
   private named: string | null = null;
+  private limit: number | null = null;
+  private outputs = 1;
 
   /** @param isCertain false to read only what a row says, which takes less time */
   constructor(private isCertain = true) {}
@@ -44,6 +47,21 @@ export class RequestReader {
     const member = this.json?.all('model').findLast(({ name }) => name === 'model');
     if (member !== undefined) this.named = textOf(member);
     return this.named;
+  }
+
+  /**
+   * The most output tokens that the part of the body allows that has passed, with all choices; null: it names none. As for
+   * the model, another parser may read another one: it bounds a cost, and admits nothing.
+   */
+  outputLimit(endpoint: string): number | null {
+    const { json } = this;
+    if (json === null || json.values.all.size === 0) return this.limit && this.limit * this.outputs;
+    const members = {
+      all: (name: string) => json.all(name).map((value) => ({ ...value, value: parseValue(value) })),
+    };
+    this.limit = maxOutputTokens(endpoint, members) ?? this.limit;
+    this.outputs = Math.max(this.outputs, choices(endpoint, members));
+    return this.limit && this.limit * this.outputs;
   }
 
   /** What the row says of the body so far is known: lets go of the rest, unless JsonMembers is asked. */

@@ -13,7 +13,11 @@ import {
   costOf,
   hasUsage,
   isCached,
+  isOfWebSocket,
+  isUnknown,
+  limitsOf,
   priceIdOf,
+  setBounds,
   setCost,
   setSaved,
   usageOf,
@@ -22,6 +26,7 @@ import type { RowPricer } from '../request-log/writer/row-pricer.js';
 import { COST_SCALE } from './cost.js';
 import { leastCostOf } from './least-cost.js';
 import { type ModelPrices, priceAt, PriceResolver } from './price-resolver.js';
+import { costBounds } from './costs/cost-bounds.js';
 import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
@@ -32,6 +37,7 @@ const MAX_REPORTED_NANO = 10_000n * 10n ** BigInt(COST_SCALE);
 /** Providers beyond this number share one entry of the metrics. */
 const MAX_PROVIDERS = 100;
 const OTHER_PROVIDERS = 'others';
+const NOTHING = formatDecimal(0n, COST_SCALE);
 
 /** Since the start, of one provider. */
 export interface CostFigures {
@@ -39,6 +45,8 @@ export interface CostFigures {
   /** Saved by the response cache. */
   saved: bigint;
   unpriced: number;
+  /** Calls whose usage is not final, by their outcome. */
+  readonly unknown: Map<string, number>;
 }
 
 /** Computes the cost of rows before they are written, and counts it. */
@@ -62,7 +70,7 @@ export class BatchPricer implements RowPricer {
       const figures = this.figuresOf(row.provider);
       if (costOf(row) !== null && !this.isCredible(row)) setCost(row, null, null);
       this.raise(row);
-      if (!hasUsage(row) && costOf(row) === null) {
+      if (!hasUsage(row) && costOf(row) === null && !isUnknown(row)) {
         if (isCached(row)) setSaved(row, null);
         continue;
       }
@@ -71,7 +79,7 @@ export class BatchPricer implements RowPricer {
         last = row;
       }
       const isKnown = row.model === null ? this.knowsAll(row) : prices !== undefined;
-      if (!isKnown && costOf(row) === null) unknown.push(row);
+      if (!isKnown && (costOf(row) === null || isUnknown(row))) unknown.push(row);
       else this.set(row, prices, figures);
     }
     const saving = this.unpriced.save();
@@ -121,6 +129,13 @@ export class BatchPricer implements RowPricer {
 
   /** @param prices of its model; undefined: they are not known, or it has none */
   private set(row: LogRow, prices: ModelPrices | undefined, figures: CostFigures): void {
+    if (isUnknown(row)) {
+      figures.unknown.set(row.outcome, (figures.unknown.get(row.outcome) ?? 0) + 1);
+      if (!isOfWebSocket(row)) return this.bound(row, prices);
+      // What its open responses add: their input is the whole conversation.
+      setBounds(row, NOTHING, null);
+      if (!hasUsage(row)) return;
+    }
     const reported = costOf(row);
     const startedAt = startOf(row.id);
     const pricesOf = (model: string) =>
@@ -143,6 +158,23 @@ export class BatchPricer implements RowPricer {
     }
   }
 
+  /** Sets between what a call costs whose usage is not final. @param prices as for set() */
+  private bound(row: LogRow, prices: ModelPrices | undefined): void {
+    const startedAt = startOf(row.id);
+    const dated = row.model === null ? null : priceAt(prices ?? [], startedAt);
+    setCost(row, null, null);
+    if (dated === null) {
+      if (row.model !== null) this.unpriced.add(row);
+      return;
+    }
+    const usage = usageOf(row);
+    const { low, high } = costBounds(dated.price, usage, limitsOf(row), startedAt);
+    setBounds(row, formatDecimal(low, COST_SCALE), high === null ? null : formatDecimal(high, COST_SCALE));
+    if (chargesOf(row).usd === null || !hasUsage(row)) return;
+    const least = leastCostOf(dated.price, { ...usage, promptTokens: usage.promptTokens ?? 0 }, startedAt);
+    raiseReservation(row, formatDecimal(least, COST_SCALE), 0);
+  }
+
   /** Whether the cost of a row is one that its provider is known to report, or that a price yielded earlier. */
   private isCredible(row: LogRow): boolean {
     if (priceIdOf(row) !== null) return true;
@@ -155,7 +187,7 @@ export class BatchPricer implements RowPricer {
     if (known !== undefined) return known;
     if (this.figures.size >= MAX_PROVIDERS && provider !== OTHER_PROVIDERS)
       return this.figuresOf(OTHER_PROVIDERS);
-    const made = { nano: 0n, saved: 0n, unpriced: 0 };
+    const made = { nano: 0n, saved: 0n, unpriced: 0, unknown: new Map<string, number>() };
     this.figures.set(provider, made);
     return made;
   }

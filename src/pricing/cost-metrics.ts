@@ -28,5 +28,15 @@ export class CostMetrics {
       by(({ unpriced }) => unpriced),
       'provider',
     );
+    instruments.counter(
+      'postern_unknown_calls_total',
+      'Calls whose usage was not read to the end, so that their cost is not known, by their outcome.',
+      () =>
+        [...pricer.figures].flatMap(([provider, { unknown }]) =>
+          [...unknown].map(([reason, count]) => [{ provider, reason }, count] as const),
+        ),
+      'provider',
+      'reason',
+    );
   }
 }

@@ -10,18 +10,25 @@ import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import {
+  BOUND_COLUMNS,
+  boundsOf,
   type COST_COLUMNS,
   costOf,
   IS_PRICEABLE_SQL,
-  IS_UNPRICED_SQL,
+  isOfWebSocket,
+  isUnknown,
+  LACKS_PRICE_SQL,
+  limitsOf,
   priceIdOf,
   SELECT_COST_COLUMNS,
+  setBounds,
   setCost,
   UPDATE_COSTS,
   usageOf,
 } from '../request-log/row-cost.js';
 import { COST_SCALE } from './cost.js';
-import { PriceResolver } from './price-resolver.js';
+import { costBounds } from './costs/cost-bounds.js';
+import { priceAt, PriceResolver } from './price-resolver.js';
 import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 
 /** Rows read, and at most committed, at a time. */
@@ -62,15 +69,18 @@ export interface Repriced {
   next: Place | null;
 }
 
-type Row = Pick<LogRow, 'id' | 'provider' | 'model' | (typeof COST_COLUMNS)[number]> & {
+type Row = Pick<
+  LogRow,
+  'id' | 'provider' | 'model' | (typeof COST_COLUMNS)[number] | (typeof BOUND_COLUMNS)[number]
+> & {
   started_at: Date;
   recorded_at: Date;
 };
 
 const READ = `
-  SELECT id, started_at, recorded_at, provider, model, ${SELECT_COST_COLUMNS} FROM request_log
+  SELECT id, started_at, recorded_at, provider, model, ${SELECT_COST_COLUMNS}, ${BOUND_COLUMNS.join(', ')} FROM request_log
   WHERE started_at >= $1 AND started_at < $2 AND (started_at, id) > ($1, $3::uuid) AND ${IS_PRICEABLE_SQL}
-    AND ($4::text IS NULL OR provider = $4) AND ($5::text IS NULL OR model = $5) AND ($6 OR ${IS_UNPRICED_SQL})
+    AND ($4::text IS NULL OR provider = $4) AND ($5::text IS NULL OR model = $5) AND ($6 OR ${LACKS_PRICE_SQL})
   ORDER BY started_at, id LIMIT ${BATCH}`;
 
 const NO_ID = '00000000-0000-0000-0000-000000000000';
@@ -184,6 +194,10 @@ export class Repricer implements OnApplicationShutdown {
       const pricesOf = (model: string) => this.resolver.known(row.provider, model);
       // Its prices could not be read: the row stays as it is.
       if (modelsOf(row.model, usage).some((model) => pricesOf(model) === undefined)) continue;
+      if (isUnknown(row) && !isOfWebSocket(row)) {
+        if (this.bound(row, before)) changed.push(row);
+        continue;
+      }
       const { nano, price } = costOfUsage(row.model, usage, pricesOf, startedAt);
       const after = nano === null ? null : formatDecimal(nano, COST_SCALE);
       setCost(row, after, nano === null ? null : price!.price.id);
@@ -202,7 +216,23 @@ export class Repricer implements OnApplicationShutdown {
       changed.map(priceIdOf),
       changed[0]!.started_at,
       changed.at(-1)!.started_at,
+      changed.map((row) => boundsOf(row)[0]),
+      changed.map((row) => boundsOf(row)[1]),
     ]);
+  }
+
+  /** Sets the bounds of a row whose usage is not final, which has no cost. @returns whether that changed it */
+  private bound(row: Row, before: string | null): boolean {
+    const [lowBefore, highBefore] = boundsOf(row);
+    const startedAt = startOf(row.id);
+    const prices = row.model === null ? [] : (this.resolver.known(row.provider, row.model) ?? []);
+    const dated = priceAt(prices, startedAt);
+    const bounds = dated === null ? null : costBounds(dated.price, usageOf(row), limitsOf(row), startedAt);
+    const text = (nano: bigint | null | undefined) => (nano == null ? null : formatDecimal(nano, COST_SCALE));
+    setCost(row, null, null);
+    setBounds(row, text(bounds?.low), text(bounds?.high));
+    const [low, high] = boundsOf(row);
+    return before !== null || low !== lowBefore || high !== highBefore;
   }
 }
 

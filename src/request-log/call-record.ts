@@ -143,6 +143,7 @@ export class CallRecord {
     next.requestBytes = this.requestBytes;
     next.requestModel = this.requestModel;
     next.body = this.body;
+    next.outputLimit = this.outputLimit;
     next.bodyModel = this.bodyModel;
     next.attribution = this.attribution;
     next.reservation = this.reservation;
@@ -223,8 +224,10 @@ export class CallRecord {
 
   /** A chunk of a streamed request body has arrived: it is read only for the model. The chunk is not kept. */
   requestChunkPassed(chunk: Buffer): void {
-    if (this.requestModel === this.bodyModel) this.requestChunkRead(chunk);
-    else this.requestBytes += chunk.length;
+    if (this.requestModel === this.bodyModel) {
+      this.requestChunkRead(chunk);
+      this.outputLimit = this.body.outputLimit(this.origin.endpoint);
+    } else this.requestBytes += chunk.length;
     this.body.forget();
   }
 
@@ -232,6 +235,7 @@ export class CallRecord {
   requestBodyRead(): void {
     if (this.bodyAwaitedAt > 0) this.bodyBegun();
     this.body.finish();
+    this.outputLimit = this.body.outputLimit(this.origin.endpoint);
     if (this.origin.attributesBody && this.body.json !== null && this.requestBytes <= MAX_ATTRIBUTED)
       this.attribution = withBody(this.attribution, endUserOf(this.body.json));
     this.body.forget();

@@ -1,5 +1,15 @@
 import { CHARGE_COLUMNS, COLUMNS, type LogRow } from './columns.js';
-import { COST_COLUMNS, costOf, IS_UNKNOWN_SQL, KNOWN_NOW_SQL, UPDATED_NOW } from './row-cost.js';
+import type { ResponseUsage } from '../bodies/usage/token-usage.js';
+import {
+  COST_COLUMNS,
+  costOf,
+  hasUsage,
+  IS_UNKNOWN_SQL,
+  isUnknown,
+  KNOWN_NOW_SQL,
+  setUsageFinal,
+  UPDATED_NOW,
+} from './row-cost.js';
 
 /** What a call has reserved of budgets. Null for each kind of budget that does not apply to it. */
 export interface Reservation {
@@ -23,18 +33,32 @@ export function chargesOf(row: Readonly<LogRow>): { usd: string | null; tokens: 
 }
 
 /**
- * Turns what was reserved into the charge, where the cost or the tokens of the call are known. A call whose usage is
- * unknown or partial keeps its reservation as an estimate, or what is known if that is more, unless it cannot have cost
- * anything: the provider rejected it, it never reached the provider, or its response was a stored one.
+ * Sets whether all usage of the call was read, once its other columns are set.
+ *
+ * @param isComplete the response has come to its end, which its client need not have seen
+ */
+export function setFinality(
+  row: LogRow,
+  { closing }: Pick<ResponseUsage, 'closing'>,
+  isComplete: boolean,
+): void {
+  if (isUnbilled(row)) return setUsageFinal(row, null);
+  // What was counted from the request, or read from a whole document.
+  const isDocument = closing === undefined && isComplete && row.streamed !== true && hasCounts(row);
+  setUsageFinal(row, closing === 'event' || (closing === 'end' && isComplete) || isDocument);
+}
+
+/**
+ * Turns what was reserved into the charge, where the cost or the tokens of the call are known. A call whose usage is not
+ * final keeps its reservation as an estimate, or what is known if that is more. One that cannot have cost anything is charged
+ * nothing: the provider rejected it, it never reached the provider, or its response was a stored one.
  *
  * @returns false if the row is charged nothing because no budget applies to it
  */
 export function finalizeCharge(row: LogRow): boolean {
   if (row.charge_usd === null && row.charge_tokens === null) return false;
   if (row.charge_usd !== null)
-    row.charge_usd = isFree(row)
-      ? '0'
-      : ((isUsagePartial(row) ? null : costOf(row)) ?? (isRejected(row) ? '0' : row.charge_usd));
+    row.charge_usd = isUnbilled(row) ? '0' : ((isUnknown(row) ? null : costOf(row)) ?? row.charge_usd);
   if (row.charge_tokens !== null) {
     const known = (row.prompt_tokens ?? 0) + (row.completion_tokens ?? 0);
     row.charge_tokens = usedTokens(row) ?? Math.max(row.charge_tokens, known);
@@ -44,11 +68,36 @@ export function finalizeCharge(row: LogRow): boolean {
 
 /** The tokens that a call is charged; null if they are not known. */
 export function usedTokens(row: Readonly<LogRow>): number | null {
-  if (isFree(row)) return 0;
-  if (isUsagePartial(row)) return null;
+  if (isUnbilled(row)) return 0;
   const { prompt_tokens: input, completion_tokens: output } = row;
-  if (input !== null) return input + (output ?? 0);
-  return isRejected(row) ? 0 : null;
+  return input === null || isUnknown(row) ? null : input + (output ?? 0);
+}
+
+/** The row of a call of which nothing was recorded after it was forwarded. */
+export function setInterrupted(row: LogRow): void {
+  setUsageFinal(row, isUnbilled(row) ? null : false);
+}
+
+/** Endpoints that bill nothing. */
+const FREE_ENDPOINT =
+  /\/(?:count_tokens|input_tokens|moderations|tokenize|files|uploads(?:\/[^/]+\/(?:parts|complete|cancel))?|cancel)$|:countTokens$/;
+/** Where clients open WebSockets. */
+const WEBSOCKET = /\/(?:realtime|responses)$|BidiGenerateContent/;
+const SWITCHING_PROTOCOLS = 101;
+
+/** There was nothing that a provider could have billed. */
+function isUnbilled(row: Readonly<LogRow>): boolean {
+  if (isFree(row)) return true;
+  if (hasCounts(row)) return false;
+  if (isRejected(row)) return true;
+  const { method, path, status } = row;
+  if (method === 'HEAD' || method === 'DELETE' || method === 'OPTIONS') return true;
+  if (method === 'GET') return status === null ? !WEBSOCKET.test(path ?? '') : status !== SWITCHING_PROTOCOLS;
+  return FREE_ENDPOINT.test(path ?? '');
+}
+
+function hasCounts(row: Readonly<LogRow>): boolean {
+  return hasUsage(row) || costOf(row) !== null;
 }
 
 function isFree({ outcome, error_code }: LogRow): boolean {
@@ -56,22 +105,14 @@ function isFree({ outcome, error_code }: LogRow): boolean {
   return error_code === 'upstream_unreachable' || error_code === 'provider_credential_unavailable';
 }
 
-/**
- * The call was broken off after the provider had reported its input, and before its output: a stream of Anthropic does so
- * in its first event. What it cost is not known.
- */
-function isUsagePartial({ outcome, completion_tokens }: LogRow): boolean {
-  return outcome !== 'completed' && completion_tokens === null;
-}
+/** Statuses of calls that timed out, and so may have been worked on. */
+const TIMED_OUT = [408, 504, 524];
+/** The status is not the provider's, or it had the request in part only. */
+const OF_GATEWAY = new Set(['upstream_error', 'upstream_timeout', 'interrupted', 'client_error']);
 
-/** The provider responded with an error, and reported no usage. */
-function isRejected({ outcome, status, prompt_tokens, completion_tokens }: LogRow): boolean {
-  return (
-    (outcome === 'completed' || outcome === 'retried') &&
-    (status ?? 0) >= 400 &&
-    prompt_tokens === null &&
-    completion_tokens === null
-  );
+/** The provider responded with an error. */
+function isRejected({ outcome, status }: LogRow): boolean {
+  return !OF_GATEWAY.has(outcome) && (status ?? 0) >= 400 && !TIMED_OUT.includes(status!);
 }
 
 /** Raises what a call has reserved to what it has used at least. @param usd with nine decimal places; null: not known */

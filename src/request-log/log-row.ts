@@ -1,6 +1,6 @@
 import type { Attribution } from './attribution.js';
 import type { CallRecord } from './call-record.js';
-import { chargesOf, setReservation, usedTokens } from './charges.js';
+import { chargesOf, setFinality, setReservation, usedTokens } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
 import { setReportedCost } from './row-cost.js';
@@ -69,7 +69,6 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   setVerdict(row, call);
   setRequested(row, call);
   row.model ??= COLUMNS.model.toDomain(usage.model, key);
-  row.usage_final = null;
   row.prompt_tokens = COLUMNS.prompt_tokens.toDomain(usage.promptTokens);
   row.completion_tokens = COLUMNS.completion_tokens.toDomain(usage.completionTokens);
   row.cached_tokens = COLUMNS.cached_tokens.toDomain(usage.cachedTokens);
@@ -77,6 +76,7 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
   row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra, key);
   setReportedCost(row, usage.reportedCost);
+  setFinality(row, usage, call.isWhole || row.outcome === 'completed');
   const error = usage.error ?? call.headError;
   row.provider_error_type = COLUMNS.provider_error_type.toDomain(error?.type, key);
   row.provider_error_code = COLUMNS.provider_error_code.toDomain(error?.code, key);

@@ -21,6 +21,17 @@ export const SELECT_COST_COLUMNS = COST_COLUMNS.map((name) =>
 /** A row with at least these columns. */
 export type CostRow = Pick<LogRow, (typeof COST_COLUMNS)[number]>;
 
+/** The columns that the bounds of a cost need, and have, besides those above. */
+export const BOUND_COLUMNS = [
+  'usage_final',
+  'cost_low_usd',
+  'cost_high_usd',
+  'output_limit',
+  'request_bytes',
+  'status',
+] as const satisfies readonly (keyof LogRow)[];
+export type BoundedRow = CostRow & Pick<LogRow, (typeof BOUND_COLUMNS)[number]>;
+
 /** SQL condition for rows with token counts, of which the cost can be computed. */
 export const HAS_USAGE_SQL = '(prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)';
 
@@ -40,8 +51,12 @@ export const UNKNOWN_LOW_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_low_usd EN
 export const UNKNOWN_HIGH_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_high_usd END`;
 export const IS_UNBOUNDED_SQL = `${IS_UNKNOWN_SQL} AND cost_high_usd IS NULL`;
 
-/** SQL condition for rows whose cost the provider did not report. */
-export const IS_PRICEABLE_SQL = `${HAS_PRICED_USAGE_SQL} AND (${IS_UNPRICED_SQL} OR price_id IS NOT NULL)`;
+/** SQL condition for rows whose cost or bounds can be computed: the provider did not report the cost. */
+export const IS_PRICEABLE_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN model IS NOT NULL OR ${HAS_PRICED_USAGE_SQL}
+  ELSE ${HAS_PRICED_USAGE_SQL} AND (${IS_UNPRICED_SQL} OR price_id IS NOT NULL) END`;
+
+/** SQL condition for those of them that lack what a price yields. */
+export const LACKS_PRICE_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_low_usd IS NULL ELSE ${IS_UNPRICED_SQL} END`;
 
 /** Whether the row has tokens, or units such as seconds of sound. */
 export function hasUsage(row: CostRow): boolean {
@@ -68,6 +83,40 @@ export function costOf(row: CostRow): string | null {
 
 export function priceIdOf(row: CostRow): string | null {
   return row.price_id;
+}
+
+/** Whether the provider may have billed what was not read. */
+export function isUnknown({ usage_final }: Pick<LogRow, 'usage_final'>): boolean {
+  return usage_final === false;
+}
+
+/** The cost of the row is that of the responses that ended, and its bounds are what the open ones may add. */
+export function isOfWebSocket({ status }: Pick<LogRow, 'status'>): boolean {
+  return status === 101;
+}
+
+export function setUsageFinal(row: LogRow, isFinal: boolean | null): void {
+  row.usage_final = isFinal;
+}
+
+/** The bounds of a row, with nine decimal places. */
+export function boundsOf({ cost_low_usd, cost_high_usd }: BoundedRow): [string | null, string | null] {
+  return [cost_low_usd, cost_high_usd];
+}
+
+export function setBounds(row: BoundedRow, low: string | null, high: string | null): void {
+  row.cost_low_usd = low;
+  row.cost_high_usd = high;
+}
+
+/** What bounds the cost of a call whose usage is not final. Null: not known. */
+export function limitsOf({ request_bytes, output_limit }: BoundedRow): {
+  bytes: number | null;
+  output: number | null;
+} {
+  // Of a stored row, Postgres returns bigint as text.
+  const numberOf = (value: number | string | null) => (value === null ? null : Number(value));
+  return { bytes: numberOf(request_bytes), output: numberOf(output_limit) };
 }
 
 /** Sets what the provider reported, which counts more than any price. */
@@ -125,14 +174,15 @@ export const UPDATED_NOW =
 
 /**
  * Sets the cost of rows that are in Postgres: the values are arrays of their started_at, id, recorded_at as it was read,
- * cost and price, then the first and the last started_at. Through the parent table, with the time of the update, so that
+ * cost and price, then the first and the last started_at, then arrays of the bounds. Through the parent table, with the time of the update, so that
  * exports and whatever else follows recorded_at see the rows again. A row that was updated meanwhile stays as it is.
  */
 export const UPDATE_COSTS = `
   UPDATE request_log AS r
-  SET cost_usd = u.cost, price_id = u.price,
+  SET cost_usd = u.cost, price_id = u.price, cost_low_usd = u.low, cost_high_usd = u.high,
       ${UPDATED_NOW}
-  FROM unnest($1::timestamptz[], $2::uuid[], $3::timestamptz[], $4::numeric(18,9)[], $5::uuid[])
-    AS u (started_at, id, recorded_at, cost, price)
+  FROM unnest($1::timestamptz[], $2::uuid[], $3::timestamptz[], $4::numeric(18,9)[], $5::uuid[],
+      $8::numeric(18,9)[], $9::numeric(18,9)[])
+    AS u (started_at, id, recorded_at, cost, price, low, high)
   WHERE r.started_at = u.started_at AND r.id = u.id AND r.recorded_at = u.recorded_at
     AND r.started_at BETWEEN $6::timestamptz AND $7::timestamptz`;

@@ -55,6 +55,7 @@ const LATER: Record<string, string> = {
   postern_saved_usd_total: 'postern_saved_usd_total{provider="',
   postern_route_target_resting: 'postern_route_target_resting{route="",provider="',
   postern_unpriced_calls_total: 'postern_unpriced_calls_total{provider="',
+  postern_unknown_calls_total: 'postern_unknown_calls_total{provider="',
   postern_sink_rows_total: 'postern_sink_rows_total{sink="',
   postern_sink_failures_total: 'postern_sink_failures_total{sink="',
   postern_sink_lag_seconds: 'postern_sink_lag_seconds{sink="',

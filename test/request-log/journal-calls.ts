@@ -134,6 +134,8 @@ export function rowsOf(records: readonly JournalRecord[]): Map<string, LogRow> {
         outcome,
         error_code,
         duration_ms,
+        // Of a call whose response was never read, something may have been billed.
+        ...(!('id' in usage!) && { usage_final: false }),
       } as LogRow);
     }
   }

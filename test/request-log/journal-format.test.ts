@@ -73,7 +73,6 @@ const LATER = [
   'error_cause',
   'provider_error_type',
   'provider_error_code',
-  'usage_final',
   'cost_low_usd',
   'cost_high_usd',
   'output_limit',
@@ -101,7 +100,7 @@ it('recovers the journal of version 0.1.0', async () => {
   expect(await recover(WRITTEN_BY_0_1_0)).toEqual({
     corrupt: 0,
     rows: [
-      { ...BEGIN, id: id(1), ...END, ...USAGE, outcome: 'client_aborted' },
+      { ...BEGIN, id: id(1), ...END, ...USAGE, usage_final: null, outcome: 'client_aborted' },
       {
         ...BEGIN,
         id: id(2),
@@ -111,10 +110,12 @@ it('recovers the journal of version 0.1.0', async () => {
         status: 504,
         streamed: false,
         ...nulls(USAGE),
+        // Nobody has read what was billed.
+        usage_final: false,
         duration_ms: 2.5,
       },
-      { ...BEGIN, id: id(3), ...UNSEEN_END, ...nulls(USAGE) },
-      { ...BEGIN, id: id(4), ...END, ...USAGE },
+      { ...BEGIN, id: id(3), ...UNSEEN_END, ...nulls(USAGE), usage_final: false },
+      { ...BEGIN, id: id(4), ...END, ...USAGE, usage_final: null },
     ],
   });
 });
@@ -130,6 +131,8 @@ it('recovers records that lack a column of this version or have one that it does
   expect(await recover(encodeLines(records.map((record) => JSON.stringify(record))).toString())).toEqual({
     // A type of record that this version does not know is reported like a damaged line.
     corrupt: 1,
-    rows: [{ ...BEGIN, user_agent: null, id: id(1), ...end, ...nulls(USAGE), duration_ms: 2.5 }],
+    rows: [
+      { ...BEGIN, user_agent: null, id: id(1), ...end, ...nulls(USAGE), usage_final: false, duration_ms: 2.5 },
+    ],
   });
 });

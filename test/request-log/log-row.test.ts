@@ -281,12 +281,16 @@ it.each([
   ['usage', (row: LogRow, record: CallRecord) => setUsage(row, record, NO_USAGE)],
 ] as const)('sets in the phase "%s" exactly the columns of its journal record', (phase, set) => {
   const untouched = Symbol('untouched');
-  const row = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched]));
+  // Whether the usage is final depends on these.
+  const known: Record<string, unknown> = { method: 'POST', path: '/v1/chat/completions', status: 200 };
+  const before = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched as unknown]));
+  if (phase === 'usage') Object.assign(before, known);
+  const row = { ...before };
   set(
     row as unknown as LogRow,
     { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {}, attempt: {} } as CallRecord,
   );
-  const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== untouched);
+  const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== before[name]);
   expect(changed).toEqual(columnsOf(phase));
 });
 

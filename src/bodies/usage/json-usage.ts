@@ -15,20 +15,34 @@ import { USAGE_MEMBERS, UsageMembers } from './usage-members.js';
 export function readJsonUsage({ head, tail, whole }: CopiedBody, endpoint: string): ResponseUsage {
   const members = new UsageMembers(head);
   const array = nextElement(head, 0, true);
+  let isEnded: boolean;
   if (array !== -1) {
-    readElements(head, array, members);
+    isEnded = isArrayEnd(head, readElements(head, array, members));
   } else {
     const cursor = openObject(head);
     if (cursor === null) return NO_USAGE;
     members.addAll(cursor);
+    isEnded = cursor.end !== -1;
     // More than one document: it is not certain whose counts they are.
-    if (cursor.end !== -1 && !(whole && isAtEnd(head, cursor.end))) return withModel(null, members.model);
+    if (isEnded && !(whole && isAtEnd(head, cursor.end))) return withModel(null, members.model);
   }
-  if (whole) return withModel(members.read(endpoint), members.model);
+  if (whole) return closedBy(withModel(members.read(endpoint), members.model), isEnded ? 'event' : undefined);
   const end = readEnd(tail, array === -1 ? isAtEnd : isArrayEnd);
+  const last = end.read(endpoint);
   // The first objects of an array do not contain the sum.
-  const usage = end.read(endpoint) ?? (array === -1 ? members.read(endpoint) : null);
-  return withModel(usage, end.model ?? members.model);
+  const usage = last ?? (array === -1 ? members.read(endpoint) : null);
+  return closedBy(withModel(usage, end.model ?? members.model), last !== null ? 'event' : 'end');
+}
+
+/** Only what has usage is closed. @param usage changed, unless it is the shared one without counts */
+function closedBy(usage: ResponseUsage, closing: ResponseUsage['closing']): ResponseUsage {
+  if (closing !== undefined && hasUsage(usage)) usage.closing = closing;
+  return usage;
+}
+
+/** Whether a response reported anything that has a price. */
+export function hasUsage({ promptTokens, completionTokens, extra, reportedCost }: ResponseUsage): boolean {
+  return promptTokens !== null || completionTokens !== null || extra !== null || reportedCost !== null;
 }
 
 /** @param usage changed */
@@ -52,12 +66,16 @@ export function readEnd(tail: Buffer, isEnd: (json: Buffer, end: number) => bool
   return members;
 }
 
-function readElements(json: Buffer, first: number, members: UsageMembers): void {
+/** @returns the index just past the last whole element */
+function readElements(json: Buffer, first: number, members: UsageMembers): number {
+  let end = first;
   for (let at = first; at !== -1;) {
     const cursor = openObject(json, at);
-    if (cursor === null) return;
+    if (cursor === null) return first;
     members.addAll(cursor);
-    if (cursor.end === -1) return;
-    at = nextElement(json, cursor.end, false);
+    if (cursor.end === -1) return first;
+    end = cursor.end;
+    at = nextElement(json, end, false);
   }
+  return end;
 }

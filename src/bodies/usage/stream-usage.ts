@@ -1,3 +1,4 @@
+import { closingOf, saysFailed } from './closing-event.js';
 import type { Json } from './dialects.js';
 import { isAtEnd, ObjectCursor, openObject } from '../json-cursor.js';
 import { readEnd, withModel } from './json-usage.js';
@@ -23,6 +24,8 @@ interface StreamEvent {
   members: UsageMembers;
   /** It is Anthropic's `message_start`. */
   isStart: boolean;
+  /** Its JSON has an end: the event was not cut. */
+  isWhole: boolean;
 }
 
 /**
@@ -57,11 +60,16 @@ export function readStreamUsage(
   const start = readStart(events);
   const last = whole ? { events, broken: null } : framing.lastEvents(tail);
   if (last === null) return withModel(null, start.model);
-  const { usage, model } = readLast(last.events, last.broken, endpoint, start.usage);
+  const { usage, model, closing } = readLast(last.events, last.broken, endpoint, start.usage);
   const known = usage ?? (start.usage && normaliseUsage(start.usage, endpoint));
-  const read = withModel(known, start.model ?? model);
+  const read = closed(withModel(known, start.model ?? model), closing);
   const error = readEventError(last.events);
   return error === null ? read : { ...read, error };
+}
+
+/** @param usage not changed: it may be the shared one without counts */
+function closed(usage: ResponseUsage, closing: ResponseUsage['closing']): ResponseUsage {
+  return closing === undefined ? usage : { ...usage, closing };
 }
 
 /** The model, and the usage of `message_start`. */
@@ -79,27 +87,54 @@ function withoutOutput(usage: Json | null): Json | null {
   return usage && { ...usage, output_tokens: null, output_tokens_details: null };
 }
 
-/** The usage of the last event that reports any, and the model that this event names. */
+/** The last event that reports usage. */
+interface LastUsage {
+  usage: ResponseUsage | null;
+  /** The model that it names. */
+  model: string | null;
+  closing?: ResponseUsage['closing'];
+}
+
 function readLast(
   events: readonly string[],
   broken: string | null,
   endpoint: string,
   started: Json | null,
-): { usage: ResponseUsage | null; model: string | null } {
+): LastUsage {
   for (const sign of [HAS_COUNTS, HAS_METRICS]) {
     let tries = 0;
     for (let i = events.length - 1; i >= 0 && tries < EVENTS_WITH_COUNTS; i--) {
       if (!sign.test(events[i]!)) continue;
       tries++;
-      const { members, isStart } = readEvent(events[i]!);
+      const { members, isStart, isWhole } = readEvent(events[i]!);
       if (isStart) continue;
       const usage = members.read(endpoint, sign === HAS_COUNTS ? started : null);
-      if (usage !== null) return { usage, model: members.model };
+      if (usage === null) continue;
+      // The output of a stream that reported none yet is not known, whatever ended it.
+      const isAll = isWhole && (usage.completionTokens !== null || started === null);
+      const closing = isAll ? closingOf(events, i, endpoint, hasCountsBefore(events, endpoint)) : undefined;
+      return { usage, model: members.model, closing };
     }
   }
-  if (broken === null) return { usage: null, model: null };
+  if (broken === null) {
+    return { usage: null, model: null, ...(hasFailed(events) && { closing: 'event' as const }) };
+  }
   const members = readBroken(broken, endpoint);
-  return { usage: members.read(endpoint), model: members.model };
+  const usage = members.read(endpoint);
+  // It was found because its document ends here.
+  return { usage, model: members.model, ...(usage !== null && { closing: 'event' as const }) };
+}
+
+function hasFailed(events: readonly string[]): boolean {
+  return events.some((data) => saysFailed(data) && readEvent(data).isWhole);
+}
+
+/** Whether an event before this one has counts too. */
+function hasCountsBefore(events: readonly string[], endpoint: string): (at: number) => boolean {
+  return (at) =>
+    events
+      .slice(0, at)
+      .some((data) => HAS_COUNTS.test(data) && readEvent(data).members.read(endpoint) !== null);
 }
 
 /** Members whose value contains the usage: of OpenAI responses and Cohere v1, Anthropic, Cohere v2 and Interactions. */
@@ -121,7 +156,7 @@ function readEvent(data: string): StreamEvent {
       members.add(cursor);
     }
   }
-  return { members, isStart };
+  return { members, isStart, isWhole: cursor !== null && cursor.end !== -1 };
 }
 
 /**

@@ -110,7 +110,9 @@ export function readUsage(
 }
 
 function orOfHead(body: ResponseUsage, head: TokenUsage): ResponseUsage {
-  return (body.promptTokens ?? body.completionTokens) === null ? { ...head, model: body.model } : body;
+  return (body.promptTokens ?? body.completionTokens) === null
+    ? { ...head, model: body.model, closing: 'end' }
+    : body;
 }
 
 function readBody(
@@ -184,7 +186,8 @@ function readJson(kept: CopiedBody, endpoint: string): ResponseUsage {
   if (job !== null) return { ...usage, job };
   if (!kept.whole || kept.head.length > SMALL_RESPONSE) return usage;
   const error = readJsonError(kept, false);
-  return error === null ? usage : { ...usage, error };
+  // A response that failed has used nothing that it reports.
+  return error === null ? usage : { ...usage, error, closing: 'event' };
 }
 
 function isCounted({ promptTokens, completionTokens }: ResponseUsage): boolean {

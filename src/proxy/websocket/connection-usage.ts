@@ -48,6 +48,7 @@ export class ConnectionUsage implements FrameSink {
   /** The sum so far; without counts if a message could not be read. The model is null if there were several. */
   get total(): ResponseUsage {
     const { counted, error } = this;
+    if (this.known && this.underWay <= 0) return { ...counted, closing: 'event' };
     return this.known ? counted : { ...NO_USAGE, model: counted.model, ...(error !== null && { error }) };
   }
 

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { decodeLines, type JournalRecord, MAX_LINE_LENGTH } from './record-codec.js';
 import type { LogRow } from '../columns.js';
+import { setInterrupted } from '../charges.js';
 import { emptyRow, isUsageSoFar, withoutVerdict } from '../log-row.js';
 
 const BATCH = 1_000;
@@ -105,6 +106,8 @@ function rowOf(...records: (JournalRecord | undefined)[]): LogRow {
     const { t: _, ...values } = record;
     Object.assign(row, values);
   }
+  // Its process died before it had read the response.
+  if (!records.some((record) => record?.t === 'U' || record?.t === 'R')) setInterrupted(row);
   return row;
 }
 

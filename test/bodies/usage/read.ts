@@ -10,8 +10,14 @@ export interface Answer {
   body: string | Uint8Array;
 }
 
-/** What the reader says of a response that came in these pieces: cut at `cuts`, or whole. */
+/** What the reader says of a response that came in these pieces, but for what closed it. */
 export async function read(answer: Answer, ...cuts: number[]): Promise<ResponseUsage> {
+  const { closing: _, ...usage } = await readClosed(answer, ...cuts);
+  return usage;
+}
+
+/** What the reader says of a response that came in these pieces: cut at `cuts`, or whole. */
+export async function readClosed(answer: Answer, ...cuts: number[]): Promise<ResponseUsage> {
   const body = Buffer.from(answer.body as string);
   const contentType = answer.contentType === undefined ? 'application/json' : answer.contentType;
   const endpoint = answer.endpoint ?? '/v1/chat/completions';

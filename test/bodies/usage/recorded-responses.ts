@@ -112,30 +112,34 @@ export const messageStream = (...deltas: object[]): string =>
       type: string;
     },
     { type: 'content_block_stop', index: 0 } as { type: string },
-    ...deltas.map((figures) => ({
+    ...deltas.map((figures, i) => ({
       type: 'message_delta',
-      delta: { stop_reason: 'end_turn', stop_sequence: null },
+      delta: { stop_reason: i === deltas.length - 1 ? 'end_turn' : null, stop_sequence: null },
       usage: figures,
     })),
     { type: 'message_stop' },
   );
 
-const candidate = (text: string, figures: object) => ({
-  candidates: [{ content: { parts: [{ text }], role: 'model' }, index: 0 }],
+const candidate = (text: string, figures: object, finish: object = {}) => ({
+  candidates: [{ content: { parts: [{ text }], role: 'model' }, ...finish, index: 0 }],
   usageMetadata: figures,
   modelVersion: 'gemini-2.5-flash',
   responseId: 'x3aYaJ',
 });
 export const GEMINI = [
   candidate('One,', { promptTokenCount: 8, totalTokenCount: 40, thoughtsTokenCount: 32 }),
-  candidate(' two.', {
-    promptTokenCount: 8,
-    candidatesTokenCount: 12,
-    totalTokenCount: 52,
-    cachedContentTokenCount: 4,
-    promptTokensDetails: [{ modality: 'TEXT', tokenCount: 8 }],
-    thoughtsTokenCount: 32,
-  }),
+  candidate(
+    ' two.',
+    {
+      promptTokenCount: 8,
+      candidatesTokenCount: 12,
+      totalTokenCount: 52,
+      cachedContentTokenCount: 4,
+      promptTokensDetails: [{ modality: 'TEXT', tokenCount: 8 }],
+      thoughtsTokenCount: 32,
+    },
+    { finishReason: 'STOP' },
+  ),
 ] as const;
 
 export const ANSWERS: readonly RecordedAnswer[] = [

@@ -40,7 +40,8 @@ describe('token counts of a stand-in provider’s responses over HTTP', () => {
     const type = answer.headers.get('content-type');
     const copy = copyFor(type, answer.headers.get('content-encoding'), endpoint);
     for await (const chunk of answer.body!) copy?.add(Buffer.from(chunk as Uint8Array));
-    const found = await readUsage(type, endpoint, copy);
+    const { closing, ...found } = await readUsage(type, endpoint, copy);
+    expect(closing).toBeDefined();
     expect(found).toMatchObject({ promptTokens: 17, completionTokens: 23 });
     expect(found).toEqual(
       usage(found.model, 17, 23, found.cachedTokens, found.reasoningTokens, {

@@ -1,0 +1,247 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ANSWERS, type RecordedAnswer } from '../bodies/usage/recorded-responses.js';
+import { FORMATS } from '../bodies/usage/recorded-formats.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type LogRowView, type TestGateway } from '../support/gateway.js';
+import { Scrape } from '../observability/scrape.js';
+
+/** What the provider sends: this body up to this byte, and then it breaks the connection unless that is all. */
+interface Sent {
+  contentType: string;
+  body: Buffer;
+  cut: number;
+  status?: number;
+}
+
+const sent = new Map<string, Sent>();
+let server: Server;
+let postern: TestGateway;
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      const { contentType, body, cut, status = 200 } = sent.get(request.headers['x-case'] as string)!;
+      response.writeHead(status, { 'content-type': contentType });
+      response.write(body.subarray(0, cut), () => {
+        if (cut < body.length) response.destroy();
+        else response.end();
+      });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  postern = await startTestGateway({ PROVIDER_URL: `http://127.0.0.1:${port}` });
+  await postern.admin('POST', '/prices', { catalog: 'default', model: 'priced*', input: '1', output: '10' });
+});
+afterAll(async () => {
+  await postern.stop();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+let cases = 0;
+async function send(
+  endpoint: string,
+  response: Sent,
+  body: object = { model: 'priced' },
+  method = 'POST',
+): Promise<string> {
+  const name = `${cases++}`;
+  sent.set(name, response);
+  const answer = await fetch(`${postern.url}/p/default${endpoint}`, {
+    method,
+    headers: { authorization: `Bearer ${postern.key}`, 'content-type': 'application/json', 'x-case': name },
+    ...(method === 'POST' && { body: JSON.stringify(body) }),
+  });
+  await answer.arrayBuffer().catch(() => {});
+  return answer.headers.get('x-gateway-request-id')!;
+}
+
+async function call(...args: Parameters<typeof send>): Promise<LogRowView> {
+  return postern.row(await send(...args));
+}
+
+const SSE = 'text/event-stream';
+const JSON_TYPE = 'application/json';
+const stream = (...events: object[]) =>
+  Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''));
+/** The stream, and then a cut. */
+const cutAfter = (...events: object[]): Sent => {
+  const body = stream(...events, {});
+  return { contentType: SSE, body, cut: body.length - 4 };
+};
+const whole = (body: Buffer | object, contentType = SSE, status = 200): Sent => {
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
+  return { contentType, body: bytes, cut: bytes.length, status };
+};
+
+const GEMINI = '/v1beta/models/priced-gemini:streamGenerateContent';
+const gemini = (output: number, finishReason?: string) => ({
+  candidates: [{ content: { parts: [{ text: 'x' }] }, ...(finishReason && { finishReason }) }],
+  usageMetadata: { promptTokenCount: 100, candidatesTokenCount: output, totalTokenCount: 100 + output },
+});
+
+it('has no cost of a stream of Gemini that was cut, and what was reported as its least', async () => {
+  const request = { contents: [], generationConfig: { maxOutputTokens: 500, candidateCount: 2 } };
+  expect(await call(GEMINI, cutAfter(gemini(10), gemini(20)), request)).toMatchObject({
+    usage_final: false,
+    completion_tokens: 20,
+    cost_usd: null,
+    cost_low_usd: '0.000300000',
+    cost_high_usd: '0.010100001',
+    output_limit: '1000',
+  });
+  const body = stream(gemini(10), gemini(20, 'STOP'));
+  const final = { usage_final: true, cost_usd: '0.000300000', cost_low_usd: null, cost_high_usd: null };
+  expect(await call(GEMINI, whole(body), request)).toMatchObject(final);
+  // Cut after its last event.
+  expect(await call(GEMINI, cutAfter(gemini(10), gemini(20, 'STOP')), request)).toMatchObject({
+    ...final,
+    outcome: 'truncated',
+  });
+});
+
+it('knows the input of a stream of Anthropic that was cut', async () => {
+  const message = { model: 'priced', usage: { input_tokens: 1_000, output_tokens: 1 } };
+  const body = { model: 'priced', max_tokens: 50 };
+  expect(await call('/v1/messages', cutAfter({ type: 'message_start', message }), body)).toMatchObject({
+    usage_final: false,
+    prompt_tokens: 1_000,
+    cost_usd: null,
+    cost_low_usd: '0.001000000',
+    cost_high_usd: '0.001500001',
+  });
+});
+
+it('does not take counts in every chunk for the last ones', async () => {
+  const chunk = (output: number) => ({
+    choices: [{ delta: { content: 'x' } }],
+    usage: { prompt_tokens: 10, completion_tokens: output, total_tokens: 10 + output },
+  });
+  const row = await call('/v1/chat/completions', whole(stream(chunk(1), chunk(2))), {
+    model: 'priced',
+    max_tokens: 9,
+    n: 2,
+  });
+  expect(row).toMatchObject({
+    usage_final: false,
+    outcome: 'completed',
+    cost_usd: null,
+    cost_low_usd: '0.000030000',
+    cost_high_usd: '0.000190001',
+  });
+});
+
+it('bounds a stream without usage by its bytes and the longest output', async () => {
+  const body = { model: 'priced' };
+  expect(await call('/v1/chat/completions', whole(stream({ choices: [] })), body)).toMatchObject({
+    usage_final: false,
+    output_limit: null,
+    cost_low_usd: '0.000000000',
+    cost_high_usd: (1.310_720_001 + JSON.stringify(body).length / 1e6).toFixed(9),
+  });
+});
+
+it('has no bounds where there was nothing to bill', async () => {
+  const error = { error: { type: 'invalid_request_error' } };
+  const nothing = { usage_final: null, cost_usd: null, cost_low_usd: null, cost_high_usd: null };
+  expect(await call('/v1/chat/completions', whole(error, JSON_TYPE, 400))).toMatchObject(nothing);
+  expect(await call('/v1/models', whole({ data: [] }, JSON_TYPE), {}, 'GET')).toMatchObject(nothing);
+  expect(await call('/v1/messages/count_tokens', whole({ input_tokens: 1 }, JSON_TYPE))).toMatchObject(
+    nothing,
+  );
+  expect(await call('/v1/chat/completions', whole(error, JSON_TYPE, 504))).toMatchObject({
+    usage_final: false,
+  });
+});
+
+it('fills in bounds and never a cost, once a model has a price', async () => {
+  const row = await call(
+    '/v1/messages',
+    cutAfter({
+      type: 'message_start',
+      message: { model: 'late', usage: { input_tokens: 1_000, output_tokens: 1 } },
+    }),
+    { model: 'late', max_tokens: 50 },
+  );
+  expect(row).toMatchObject({ usage_final: false, cost_low_usd: null, cost_high_usd: null });
+  await postern.admin('POST', '/prices', { catalog: 'default', model: 'late', input: '1', output: '10' });
+  const from = new Date(Date.now() - 3_600_000).toISOString();
+  await postern.admin('POST', '/prices/reprice', { from, to: new Date().toISOString(), model: 'late' });
+  expect(await postern.row(row.id)).toMatchObject({
+    cost_usd: null,
+    cost_low_usd: '0.001000000',
+    cost_high_usd: '0.001500001',
+    price_id: null,
+  });
+});
+
+it('counts them by outcome', async () => {
+  await eventually(async () => {
+    const scrape = await Scrape.of(postern.url);
+    return scrape.sum('postern_unknown_calls_total', { reason: 'truncated' }) >= 2;
+  });
+});
+
+/** Of the streams, those whose cost is what their tokens cost. */
+const STREAMS: readonly RecordedAnswer[] = [...ANSWERS, ...FORMATS].filter(
+  ({ usage, contentType, headers }) =>
+    !contentType.startsWith(JSON_TYPE) &&
+    headers === undefined &&
+    usage.promptTokens !== null &&
+    usage.extra === null &&
+    usage.reportedCost === null,
+);
+const CALLS = process.env.POSTERN_TEST_FULL === '1' ? 10_000 : 300;
+const AT_ONCE = 20;
+
+it(`finds what the provider bills between the sums, after ${CALLS} cuts at random`, async () => {
+  expect(STREAMS.length).toBeGreaterThan(10);
+  await postern.admin('POST', '/prices', { catalog: 'default', model: '*', input: '1', output: '10' });
+  const bills = new Map<string, { bill: number; name: string; cut: number; length: number }>();
+  // As long as the longest input, in tokens.
+  const padding = 'x'.repeat(Math.max(...STREAMS.map(({ usage }) => usage.promptTokens!)));
+  const one = async (n: number) => {
+    const { name, endpoint, contentType, body, usage } = STREAMS[n % STREAMS.length]!;
+    const bytes = Buffer.from(body as string);
+    const cut = Math.random() < 0.2 ? bytes.length : 1 + Math.floor(Math.random() * bytes.length);
+    const id = await send(
+      endpoint,
+      { contentType, body: bytes, cut },
+      { model: usage.model ?? 'm', padding },
+    );
+    bills.set(id, {
+      bill: usage.promptTokens! + 10 * usage.completionTokens!,
+      name,
+      cut,
+      length: bytes.length,
+    });
+  };
+  for (let n = 0; n < CALLS; n += AT_ONCE)
+    await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => one(n + i)));
+  type Row = {
+    id: string;
+    final: boolean | null;
+    cost: number | null;
+    low: number | null;
+    high: number | null;
+  };
+  const rows = await eventually(async () => {
+    const found = await postern.database.query<Row>(
+      `SELECT id, usage_final AS final, cost_usd::float8 * 1e6 AS cost, cost_low_usd::float8 * 1e6 AS low, cost_high_usd::float8 * 1e6 AS high
+       FROM request_log WHERE id = ANY($1)`,
+      [[...bills.keys()]],
+    );
+    return found.length === bills.size && found;
+  });
+  const wrong = rows.filter(({ id, final, cost, low, high }) => {
+    const { bill } = bills.get(id)!;
+    if (final === true) return cost === null || Math.abs(cost - bill) > 1e-6 || low !== null || high !== null;
+    return (
+      final !== false || cost !== null || low === null || high === null || low > bill + 1e-6 || high < bill
+    );
+  });
+  expect(wrong.slice(0, 5).map((row) => ({ ...row, ...bills.get(row.id) }))).toEqual([]);
+  expect(rows.filter(({ final }) => final).length).toBeGreaterThan(CALLS / 20);
+  expect(rows.filter(({ final }) => final === false).length).toBeGreaterThan(CALLS / 4);
+}, 600_000);
