@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Page } from '../database/page.js';
 import type { Api, Query } from './api.js';
 import { findKeyId } from './lookup.js';
@@ -13,6 +13,7 @@ export interface CallOptions {
   status?: string;
   outcome?: string;
   failed?: boolean;
+  usageFinal?: string;
   providerError?: string;
   minDurationMs?: string;
   tag?: string;
@@ -42,6 +43,12 @@ export function addCallOptions(command: Command): Command {
     .option('--status <statuses>', 'filter by HTTP status, for example 429 or 4xx,5xx')
     .option('--outcome <outcome>', 'filter by outcome, for example completed or client_aborted')
     .option('--failed', 'only calls with status 400 or above, or that broke off')
+    .addOption(
+      new Option(
+        '--usage-final <true|false>',
+        'false: only calls whose usage was not read to the end',
+      ).choices(['true', 'false']),
+    )
     .option(
       '--provider-error <type or code>',
       "filter by the provider's error, for example insufficient_quota",
@@ -77,7 +84,7 @@ export function addPageOptions(command: Command): Command {
 /** The options as parameters of the admin API. */
 export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
   const { team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } = options;
-  const { tag, endUser, session, providerRequestId, providerError } = options;
+  const { tag, endUser, session, providerRequestId, providerError, usageFinal } = options;
   const range = parseRange(options, await api.zone());
   return {
     ...{ team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...range },
@@ -87,6 +94,7 @@ export async function callQuery(api: Api, options: CallOptions & TimeOptions): P
       session,
       provider_request_id: providerRequestId,
       provider_error: providerError,
+      usage_final: usageFinal,
     },
     ...(failed === true && { failed: 'true' }),
     ...(recordedAfter !== undefined && {

@@ -8476,6 +8476,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description `false`: only calls whose usage was not read to the end, so that their cost is not known; `true`: only calls whose usage was. */
+                usage_final?: "true" | "false";
                 /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
                 provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
@@ -8529,6 +8531,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description `false`: only calls whose usage was not read to the end, so that their cost is not known; `true`: only calls whose usage was. */
+                usage_final?: "true" | "false";
                 /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
                 provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
@@ -8586,6 +8590,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description `false`: only calls whose usage was not read to the end, so that their cost is not known; `true`: only calls whose usage was. */
+                usage_final?: "true" | "false";
                 /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
                 provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
@@ -8679,6 +8685,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description `false`: only calls whose usage was not read to the end, so that their cost is not known; `true`: only calls whose usage was. */
+                usage_final?: "true" | "false";
                 /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
                 provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */
@@ -8744,6 +8752,8 @@ export interface operations {
                 outcome?: "completed" | "client_aborted" | "client_error" | "upstream_error" | "upstream_timeout" | "truncated" | "interrupted" | "replayed" | "cached" | "retried";
                 /** @description Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others. */
                 failed?: "true" | "false";
+                /** @description `false`: only calls whose usage was not read to the end, so that their cost is not known; `true`: only calls whose usage was. */
+                usage_final?: "true" | "false";
                 /** @description Only calls whose provider reported an error of this type or code. For example `insufficient_quota`. */
                 provider_error?: string;
                 /** @description Only calls that took this long or longer. For example `5000`. */

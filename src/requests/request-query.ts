@@ -41,6 +41,8 @@ export interface RequestFilter {
   outcome?: Outcome;
   /** Failed calls, or only others. */
   failed?: boolean;
+  /** Calls whose usage was read to the end, or was not. */
+  usage_final?: boolean;
   /** Type or code of the provider's error. */
   provider_error?: string;
   min_duration_ms?: number;
@@ -95,6 +97,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('model = ?', filter.model)
     .add('outcome = ?', filter.outcome)
     .add(`(${IS_ERROR_SQL} IS TRUE) = ?`, filter.failed)
+    .add('usage_final = ?', filter.usage_final)
     .add(`(${PROVIDER_ERROR_COLUMNS.map((name) => `${name} = ?`).join(' OR ')})`, filter.provider_error)
     .add('duration_ms >= ?', filter.min_duration_ms)
     .add('end_user = ?', filter.end_user)

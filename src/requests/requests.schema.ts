@@ -136,6 +136,13 @@ export const callFilter = {
       description:
         'Only failed calls: with a status of 400 or above, or that the provider or the gateway did not complete; `false`: only others.',
     }),
+  usage_final: oneOf(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional()
+    .meta({
+      description:
+        '`false`: only calls whose usage was not read to the end, so that their cost is not known; `true`: only calls whose usage was.',
+    }),
   provider_error: searchText().optional().meta({
     description: 'Only calls whose provider reported an error of this type or code.',
     example: 'insufficient_quota',

@@ -176,6 +176,16 @@ it('fills in bounds and never a cost, once a model has a price', async () => {
   });
 });
 
+it('lists them', async () => {
+  type Page = { data: { usage_final: boolean | null; cost_usd: string | null }[] };
+  const { data } = await postern.admin<Page>('GET', '/requests?usage_final=false&limit=500');
+  expect(data.length).toBeGreaterThan(3);
+  expect(data.filter((row) => row.usage_final !== false || row.cost_usd !== null)).toEqual([]);
+  const others = await postern.admin<Page>('GET', '/requests?usage_final=true&limit=500');
+  expect(others.data.map((row) => row.usage_final)).toContain(true);
+  expect(others.data.map((row) => row.usage_final)).not.toContain(false);
+});
+
 it('counts them by outcome', async () => {
   await eventually(async () => {
     const scrape = await Scrape.of(postern.url);

@@ -117,6 +117,7 @@ const CALL_TEXTS = [
 const CALL_CHOICES = {
   outcome: QUERY_VALUES.listRequests.outcome,
   failed: QUERY_VALUES.listRequests.failed,
+  usage_final: QUERY_VALUES.listRequests.usage_final,
 };
 
 const ORDERS = ['asc', 'desc'] as const;

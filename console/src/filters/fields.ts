@@ -11,6 +11,7 @@ export const FIELDS = {
   failed: { label: 'Result', input: 'choice' },
   status: { label: 'Status', input: 'list', hint: 'Statuses such as 429, or classes such as 5xx' },
   outcome: { label: 'Outcome', input: 'choice' },
+  usage_final: { label: 'Usage', input: 'choice' },
   provider_error: {
     label: 'Error of the provider',
     input: 'text',
@@ -46,6 +47,11 @@ export const OUTCOMES = {
 
 export const RESULTS = { true: 'Failed', false: 'Not failed' } as const satisfies Record<
   NonNullable<CallQuery['failed']>,
+  string
+>;
+
+export const USAGES = { true: 'Read to the end', false: 'Not read to the end' } as const satisfies Record<
+  NonNullable<CallQuery['usage_final']>,
   string
 >;
 

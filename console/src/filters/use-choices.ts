@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
 import type { TimeRange } from '../url/time-range';
 import { useUsage } from '../usage/use-usage';
-import { type FieldName, OUTCOMES, RESULTS, STATUSES } from './fields';
+import { type FieldName, OUTCOMES, RESULTS, STATUSES, USAGES } from './fields';
 
 export interface Choice {
   value: string;
@@ -56,6 +56,8 @@ export function useChoices(field: FieldName, range: TimeRange, typed = ''): Choi
       return STATUSES.map((status) => ({ value: status, label: status }));
     case 'failed':
       return Object.entries(RESULTS).map(([value, label]) => ({ value, label }));
+    case 'usage_final':
+      return Object.entries(USAGES).map(([value, label]) => ({ value, label }));
     case 'outcome':
       return Object.entries(OUTCOMES).map(([value, label]) => ({ value, label }));
     default:
@@ -83,6 +85,7 @@ export function useLabel(field: FieldName, value: string): string {
   if (field === 'team') return team.data?.name ?? value;
   if (field === 'key') return key.data === undefined ? value : `${key.data.team} / ${key.data.name}`;
   if (field === 'outcome') return OUTCOMES[value as keyof typeof OUTCOMES] ?? value;
+  if (field === 'usage_final') return USAGES[value as keyof typeof USAGES] ?? value;
   if (field === 'failed') return RESULTS[value as keyof typeof RESULTS] ?? value;
   return value;
 }

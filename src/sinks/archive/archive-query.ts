@@ -41,6 +41,7 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   model: 'model = {model: String}',
   outcome: 'outcome = {outcome: String}',
   failed: `ifNull(${IS_ERROR_SQL}, false) = ({failed: String} = 'true')`,
+  usage_final: `usage_final = ({usage_final: String} = 'true')`,
   provider_error: `(${PROVIDER_ERROR_COLUMNS.map((name) => `${name} = {provider_error: String}`).join(' OR ')})`,
   min_duration_ms: 'duration_ms >= {min_duration_ms: Float64}',
   end_user: 'end_user = {end_user: String}',

@@ -37,6 +37,7 @@ export function CallCost({ call }: { call: Call }) {
         {call.streamed
           ? 'The provider reported no tokens. Streams report them if the request has stream_options.include_usage.'
           : 'The provider reported no tokens.'}
+        {call.usage_final === false && ` ${betweenOf(call)}`}
         {cost_usd !== null && ` It reported the cost: ${formatUsd(nanoOf(cost_usd))}.`}
       </Text>
     );
@@ -136,7 +137,18 @@ function hasOtherAmounts(call: Call, price: Price): boolean {
   return difference > BigInt(parts.length) || -difference > BigInt(parts.length);
 }
 
-function sourceOf({ cost_usd, price_id }: Call, price: Price | null, hasChanged: boolean): string {
+/** What is known of the cost of a call whose usage was not read to the end. */
+function betweenOf({ cost_usd, cost_low_usd: low, cost_high_usd: high }: Call): string {
+  if (low === null) return 'What it cost is not known: the model has no price.';
+  // Of a WebSocket, what its open responses add.
+  const more = cost_usd === null ? '' : ' more';
+  if (high === null) return `It cost ${exactUsd(nanoOf(low))}${more} at least.`;
+  return `It cost between ${exactUsd(nanoOf(low))} and ${exactUsd(nanoOf(high))}${more}.`;
+}
+
+function sourceOf(call: Call, price: Price | null, hasChanged: boolean): string {
+  const { cost_usd, price_id, usage_final } = call;
+  if (usage_final === false) return `Its usage was not read to the end. ${betweenOf(call)}`;
   if (cost_usd === null)
     return 'No cost: the model has no price, or tokens are missing. Set one under Prices.';
   if (price_id === null) return 'The provider reported this cost.';
