@@ -1,3 +1,5 @@
+import { field, type Json } from './dialects.js';
+
 /**
  * Signs in an event that has the usage of its stream that it is the last one with usage, or that no more is generated.
  * In a text its quotes would be escaped.
@@ -8,8 +10,8 @@ const CLOSING = new RegExp(
     '"choices"\\s*:\\s*\\[\\s*\\]',
     // Anthropic, also on Bedrock: `message_delta`. In `message_start` it is null.
     '"stop_reason"\\s*:\\s*"',
-    // Gemini; Titan on Bedrock.
-    '"(?:finishReason|blockReason|completionReason)"\\s*:\\s*"',
+    // Titan on Bedrock.
+    '"completionReason"\\s*:\\s*"',
     // Titan, also where a guardrail stopped it: it is null before.
     '"totalOutputTextTokenCount"\\s*:\\s*\\d',
     // Ollama; Cohere v1.
@@ -20,6 +22,8 @@ const CLOSING = new RegExp(
     '"(?:type|event_type)"\\s*:\\s*"(?:[a-z_.]+\\.(?:completed?|incomplete|failed|cancelled|done)|message-end|stream-end)"',
   ].join('|'),
 );
+/** Of Gemini, in every event. */
+const OF_GEMINI = /"usageMetadata"\s*:/;
 /** Bedrock's Converse: only the event `metadata`, which is the last one, has usage. */
 const CONVERSE = /\/converse-stream$/;
 /** The event that ends a response of OpenAI's, with `usage: null` if it failed before it began. */
@@ -44,12 +48,29 @@ export function closingOf(
   countsBefore: (before: number) => boolean,
 ): 'event' | 'end' | undefined {
   const event = events[at]!;
+  if (OF_GEMINI.test(event)) return endsGemini(event) ? 'event' : undefined;
   if (CLOSING.test(event) || CONVERSE.test(endpoint)) return 'event';
   if (STOPPED.test(events.at(-1)!)) return 'event';
   // OpenAI chat whose usage stands beside a choice: Mistral, Groq and others; vLLM has it in every chunk.
   if (events.at(-1)?.trim() === DONE) return 'event';
   if (countsBefore(at)) return undefined;
   return events.slice(0, at + 1).some((data) => FINISH_REASON.test(data)) ? 'end' : undefined;
+}
+
+/** Parsed, because the arguments of a function call are JSON of the model, not text. */
+function endsGemini(event: string): boolean {
+  const { candidates, promptFeedback } = parse(event);
+  if (typeof field(promptFeedback, 'blockReason') === 'string') return true;
+  const all = Array.isArray(candidates) ? (candidates as unknown[]) : [];
+  return all.length > 0 && all.every((candidate) => typeof field(candidate, 'finishReason') === 'string');
+}
+
+function parse(event: string): Json {
+  try {
+    return (JSON.parse(event) ?? {}) as Json;
+  } catch {
+    return {};
+  }
 }
 
 /** True if an event says that the response failed, which has no usage if it failed before it began. */

@@ -82,6 +82,25 @@ it('knows that nothing more comes of a blocked prompt and of a failed response',
   });
 });
 
+it('does not take what a model writes into the arguments of a function for the end', async () => {
+  const args = {
+    finishReason: 'STOP',
+    blockReason: 'x',
+    choices: [],
+    done: true,
+    type: 'response.done',
+    stop_reason: 'x',
+  };
+  const event = {
+    candidates: [{ content: { parts: [{ functionCall: { name: 'f', args } }] } }],
+    usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 2, totalTokenCount: 6 },
+  };
+  const gemini = { endpoint: '/v1beta/models/gemini-2.5-flash:streamGenerateContent', contentType: SSE };
+  const body = `data: ${JSON.stringify(event)}\n\n`;
+  const { completionTokens, closing } = await readClosed({ ...gemini, body });
+  expect([completionTokens, closing]).toEqual([2, undefined]);
+});
+
 it('takes the end of a closing event that is larger than the copy for its end', async () => {
   const usage = { input_tokens: 9, output_tokens: 4, total_tokens: 13 };
   const completed = {
