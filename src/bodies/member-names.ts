@@ -16,11 +16,16 @@ const OF_OUTPUT = [
   'prompt',
 ];
 
+/** Members that say how many units with a price a request asks for, see request-units.ts. */
+const OF_UNITS = ['input', 'size', 'quality'];
+
 /** Members of a JSON body that the row of a call is filled from. */
-export const ROW_NAMES = new NamesByLength(['model', ...OF_END_USER, ...OF_OUTPUT]);
+const OF_ROW = ['model', ...OF_END_USER, ...OF_OUTPUT];
+export const ROW_NAMES = new NamesByLength(OF_ROW);
+export const ROW_NAMES_AND_UNITS = new NamesByLength([...OF_ROW, ...OF_UNITS]);
 
 /** These, and those that policies read. */
-export const MEMBER_NAMES = new NamesByLength([
+const ALL = [
   'model',
   ...OF_END_USER,
   'models',
@@ -32,4 +37,6 @@ export const MEMBER_NAMES = new NamesByLength([
   'serviceTier',
   'speed',
   'background',
-]);
+];
+export const MEMBER_NAMES = new NamesByLength(ALL);
+export const MEMBER_NAMES_AND_UNITS = new NamesByLength([...ALL, ...OF_UNITS]);

@@ -1,6 +1,7 @@
+import type { NamesByLength } from './folded-names.js';
 import { JsonWalk } from './json-walk.js';
 import { type JsonValue, parseValue } from './kept-values.js';
-import { MEMBER_NAMES, ROW_NAMES } from './member-names.js';
+import { MEMBER_NAMES, MEMBER_NAMES_AND_UNITS, ROW_NAMES, ROW_NAMES_AND_UNITS } from './member-names.js';
 import { choices, maxOutputTokens } from './output-limits.js';
 import { MultipartModelScan, startsMultipart } from './multipart-model-scan.js';
 
@@ -13,8 +14,14 @@ export class RequestReader {
   private limit: number | null = null;
   private outputs = 1;
 
-  /** @param isCertain false to read only what a row says, which takes less time */
-  constructor(private isCertain = true) {}
+  /**
+   * @param isCertain false to read only what a row says, which takes less time
+   * @param hasUnits the request says how many units with a price it asks for
+   */
+  constructor(
+    private isCertain = true,
+    private readonly hasUnits = false,
+  ) {}
 
   /** JsonMembers is asked about the body. To be called before the first chunk. */
   mustBeCertain(): void {
@@ -26,10 +33,15 @@ export class RequestReader {
     if (chunk.length === 0) return;
     if (this.json === null && this.form === null) {
       if (startsMultipart(chunk)) this.form = new MultipartModelScan();
-      else this.json = new JsonWalk(this.isCertain ? MEMBER_NAMES : ROW_NAMES, this.isCertain);
+      else this.json = new JsonWalk(this.names, this.isCertain);
     }
     if (this.json !== null) this.json.add(chunk);
     else this.form!.add(chunk);
+  }
+
+  private get names(): NamesByLength {
+    if (this.isCertain) return this.hasUnits ? MEMBER_NAMES_AND_UNITS : MEMBER_NAMES;
+    return this.hasUnits ? ROW_NAMES_AND_UNITS : ROW_NAMES;
   }
 
   /** The body has ended. */

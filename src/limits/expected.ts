@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors/gateway-error.js';
 import type { JsonMember } from '../bodies/json-members.js';
+import type { MostUnits } from '../pricing/costs/units.js';
 import type { DatedPrice } from '../pricing/price-resolver.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
 import type { Estimate } from './estimates.js';
@@ -38,6 +39,8 @@ export interface Expected {
   readonly isMost: boolean;
   /** Service tiers that may cost more than the price of the model. */
   readonly tiers: readonly string[];
+  /** The most units with a price of their own that the request asks for. */
+  readonly units: MostUnits;
 }
 
 /**
@@ -81,9 +84,22 @@ export function runsInBackground({ members, endpoint }: PolicyCall): boolean {
   return members.all('background').some(({ value }) => value !== false && value !== null);
 }
 
+/** The most images that OpenAI's API makes for one request: a form does not say how many. */
+const MAX_IMAGES = 10;
+
+/** @param bytes of the request body */
+export function mostUnits(call: PolicyCall, bytes: number): MostUnits {
+  return { input_characters: bytes, images: isForm(call.headers) ? MAX_IMAGES : call.choices };
+}
+
 /** Why the cost of a call cannot be known; null if it can. @param dated null: the model has no price */
 export function whyUnpriced(dated: DatedPrice | null, { tiers }: Expected): GatewayError | null {
   if (dated === null) return new GatewayError('model_not_priced');
+  const [unit] = dated.price.unboundedUnits;
+  if (unit !== undefined)
+    return new GatewayError('model_not_priced', {
+      message: `This gateway key has a budget in USD, and what this model costs depends on ${unit}, which is known only from its response. Ask for a budget with "unpriced": "allow".`,
+    });
   const tier = tiers.find((name) => !dated.price.hasTier(name));
   if (tier === undefined) return null;
   const name = TIER.test(tier) ? ` "${tier}"` : '';
@@ -95,10 +111,10 @@ export function whyUnpriced(dated: DatedPrice | null, { tiers }: Expected): Gate
 /** What a call reserves of a budget in USD, in nano-dollars. @param startedAt Unix milliseconds */
 export function costOf(
   { price }: DatedPrice,
-  { input, output, isMost }: Expected,
+  { input, output, isMost, units }: Expected,
   startedAt: number,
 ): bigint {
-  if (isMost) return price.highestCostOf(input, output);
+  if (isMost) return price.highestCostOf(input, output, units);
   const usage = {
     promptTokens: input,
     cachedTokens: null,
@@ -108,7 +124,8 @@ export function costOf(
     extra: null,
     reportedCost: null,
   };
-  return price.costOf(usage, startedAt) ?? MAX_NANO;
+  const ofTokens = price.costOf(usage, startedAt, true) ?? MAX_NANO;
+  return price.hasBoundedUnits ? ofTokens + price.highestCostOf(0, 0, units) : ofTokens;
 }
 
 export function reserve(usd: bigint, { input, output }: Expected): CallReservation {

@@ -17,6 +17,7 @@ import {
   type Expected,
   isForm,
   MAX_TOKENS,
+  mostUnits,
   reserve,
   runsInBackground,
   whyUnpriced,
@@ -187,6 +188,7 @@ export class LimitPolicy implements CallPolicy {
       output: Math.min(output * call.choices, MAX_TOKENS),
       isMost,
       tiers: set.needsPrice ? dearerTiers(call) : [],
+      units: mostUnits(call, bytes),
     };
   }
 

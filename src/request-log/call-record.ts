@@ -9,6 +9,7 @@ import type { JournalFile } from './journal/journal-file.js';
 import { endUserOf } from '../bodies/end-user.js';
 import { modelFromPath } from '../bodies/path-model.js';
 import { RequestReader } from '../bodies/request-reader.js';
+import { hasRequestUnits, type RequestUnits, takeRequestUnits } from '../bodies/request-units.js';
 import type { Outcome } from './outcome.js';
 import { isStreamed } from '../bodies/usage/framing/stream-framing.js';
 import { errorOfHeader, type ProviderError } from '../bodies/usage/provider-error.js';
@@ -72,7 +73,9 @@ export class CallRecord {
   outputLimit: number | null = null;
   attribution: Attribution | null;
   /** What was read of the request body; the attempts of a call share it. */
-  body = new RequestReader(false);
+  body: RequestReader;
+  /** What the request says of units with a price; null if the endpoint has none. The attempts of a call share it. */
+  units: RequestUnits | null;
   /** Start and end of the response body, for its token counts; null before the response, and if it has no token counts. */
   copy: ResponseCopy | null = null;
   /** Whether the response is read for a job that it describes, beside its usage. */
@@ -127,6 +130,9 @@ export class CallRecord {
     readonly origin: CallOrigin,
     private readonly openedAt = performance.now(),
   ) {
+    const hasUnits = hasRequestUnits(origin.endpoint);
+    this.body = new RequestReader(false, hasUnits);
+    this.units = hasUnits ? {} : null;
     this.requestModel = modelFromPath(origin.basePath + origin.endpoint);
     this.attribution = origin.attribution;
   }
@@ -144,6 +150,7 @@ export class CallRecord {
     next.requestModel = this.requestModel;
     next.body = this.body;
     next.outputLimit = this.outputLimit;
+    next.units = this.units;
     next.bodyModel = this.bodyModel;
     next.attribution = this.attribution;
     next.reservation = this.reservation;
@@ -218,13 +225,15 @@ export class CallRecord {
   requestChunkRead(chunk: Buffer): void {
     this.requestBytes += chunk.length;
     this.body.add(chunk);
+    if (this.units !== null && this.body.json !== null)
+      takeRequestUnits(this.origin.endpoint, this.body.json, this.units);
     // A provider that takes the model from the path ignores the one in the body, which many clients send as well.
     if (this.requestModel === this.bodyModel) this.requestModel = this.bodyModel = this.body.model;
   }
 
   /** A chunk of a streamed request body has arrived: it is read only for the model. The chunk is not kept. */
   requestChunkPassed(chunk: Buffer): void {
-    if (this.requestModel === this.bodyModel) {
+    if (this.requestModel === this.bodyModel || this.units !== null) {
       this.requestChunkRead(chunk);
       this.outputLimit = this.body.outputLimit(this.origin.endpoint);
     } else this.requestBytes += chunk.length;

@@ -4,7 +4,7 @@ import { chargesOf, setFinality, setReservation, usedTokens } from './charges.js
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
 import { setReportedCost } from './row-cost.js';
-import type { ResponseUsage } from '../bodies/usage/token-usage.js';
+import type { ExtraUsage, ResponseUsage } from '../bodies/usage/token-usage.js';
 
 /** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
 const EMPTY = Object.fromEntries(
@@ -74,7 +74,7 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.cached_tokens = COLUMNS.cached_tokens.toDomain(usage.cachedTokens);
   row.cache_write_tokens = COLUMNS.cache_write_tokens.toDomain(usage.cacheWriteTokens);
   row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
-  row.extra_usage = COLUMNS.extra_usage.toDomain(usage.extra, key);
+  row.extra_usage = COLUMNS.extra_usage.toDomain(extraOf(call, usage), key);
   setReportedCost(row, usage.reportedCost);
   setFinality(row, usage, call.isWhole || row.outcome === 'completed');
   const error = usage.error ?? call.headError;
@@ -86,6 +86,15 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
 export function setJob(row: LogRow, job: string): void {
   row.job = job;
   row.usage_final = false;
+}
+
+/** With what the request says: of an image, the response may say it too. */
+function extraOf({ units, isFailed, status }: CallRecord, { extra }: ResponseUsage): ExtraUsage | null {
+  if (units === null || isFailed || status === null) return extra;
+  const { input_characters: characters, size, quality } = units;
+  if (characters !== undefined) return { ...extra, input_characters: characters };
+  if (extra?.images === undefined) return extra;
+  return { ...(size !== undefined && { size }), ...(quality !== undefined && { quality }), ...extra };
 }
 
 /** True for the usage of a call that had not ended: setVerdict() had no duration to set. */

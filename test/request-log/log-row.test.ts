@@ -186,7 +186,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
     endpoint: facts.path,
   };
   // Only what the columns are made of; the rest of a record needs a live call.
-  const record = { ...facts, origin } as unknown as CallRecord;
+  const record = { ...facts, origin, units: null } as unknown as CallRecord;
   const [promptTokens, completionTokens, cachedTokens, reasoningTokens, cacheWriteTokens] = facts.tokens;
   const row = emptyRow();
   setBegin(row, record, facts.attribution);
@@ -288,7 +288,7 @@ it.each([
   const row = { ...before };
   set(
     row as unknown as LogRow,
-    { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {}, attempt: {} } as CallRecord,
+    { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {}, attempt: {}, units: null } as CallRecord,
   );
   const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== before[name]);
   expect(changed).toEqual(columnsOf(phase));

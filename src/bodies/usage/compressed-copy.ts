@@ -1,3 +1,4 @@
+import type { ListedCounter } from './listed/listed-counts.js';
 import { PlainCopy, type CopiedBody, MAX_WHOLE } from './plain-copy.js';
 import type { Decoder } from './content-coding.js';
 import { type InflatedResponse, Inflation } from './inflation.js';
@@ -16,7 +17,11 @@ export class CompressedCopy {
   private readonly compressed = new PlainCopy();
   private inflation: Inflation | null = null;
 
-  constructor(private readonly decoder: Decoder) {}
+  /** @param overflow see PlainCopy */
+  constructor(
+    private readonly decoder: Decoder,
+    readonly overflow: ListedCounter | null = null,
+  ) {}
 
   add(chunk: Buffer): void {
     this.length += chunk.length;
@@ -26,7 +31,7 @@ export class CompressedCopy {
       this.compressed.add(chunk);
     } else {
       const start = Buffer.concat([this.compressed.take().head, chunk]);
-      this.inflation = new Inflation(this.decoder, start);
+      this.inflation = new Inflation(this.decoder, start, this.overflow);
     }
   }
 
@@ -38,14 +43,14 @@ export class CompressedCopy {
       return { head: this.decoder.inflate(body, MAX_WHOLE), tail: NOTHING, whole: true };
     } catch {
       // Too large, or damaged: then only its start can be inflated.
-      this.inflation = new Inflation(this.decoder, body);
+      this.inflation = new Inflation(this.decoder, body, this.overflow);
       return null;
     }
   }
 
   /** Inflates the response in zlib's thread pool. */
   inflate(): Promise<InflatedResponse> {
-    this.inflation ??= new Inflation(this.decoder, this.compressed.take().head);
+    this.inflation ??= new Inflation(this.decoder, this.compressed.take().head, this.overflow);
     return this.inflation.end();
   }
 

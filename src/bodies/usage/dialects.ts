@@ -66,6 +66,8 @@ const OPENAI_CHAT: Dialect = {
       extra: {
         input_audio_tokens: count(prompt, 'audio_tokens'),
         output_audio_tokens: count(completion, 'audio_tokens'),
+        // Mistral's transcriptions.
+        input_audio_seconds: wholeSeconds(usage.prompt_audio_seconds),
         input_image_tokens: count(prompt, 'image_tokens'),
         output_image_tokens: count(completion, 'image_tokens'),
         // Perplexity: num_search_queries. OpenRouter: server_tool_use.
@@ -220,6 +222,29 @@ const TITAN: Dialect = {
   }),
 };
 
+/** OpenAI's transcriptions that are billed by their length: `{"type":"duration","seconds":9}`. */
+const DURATION: Dialect = {
+  members: ['seconds'],
+  read: ({ seconds }) => ({
+    input: null,
+    output: null,
+    extra: { input_audio_seconds: wholeSeconds(seconds) },
+  }),
+};
+
+/** Mistral OCR. Where pages were annotated, they may be left out of the others. */
+const PAGES: Dialect = {
+  members: ['pages_processed', 'pages_processed_annotation'],
+  read: (usage) => ({
+    input: null,
+    output: null,
+    extra: {
+      pages: count(usage, 'pages_processed'),
+      annotated_pages: count(usage, 'pages_processed_annotation'),
+    },
+  }),
+};
+
 /** Voyage, Jina and others: embeddings and rerank have no output, so the total is the input. */
 const TOTAL_ONLY: Dialect = {
   members: ['total_tokens'],
@@ -243,6 +268,8 @@ export const DIALECTS: readonly Dialect[] = [
   COHERE,
   OLLAMA,
   TITAN,
+  DURATION,
+  PAGES,
   TOTAL_ONLY,
 ];
 
@@ -259,6 +286,11 @@ export function asCount(value: unknown): number | null {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS
     ? value
     : null;
+}
+
+/** OpenAI bills the nearest second. */
+function wholeSeconds(value: unknown): number | null {
+  return typeof value === 'number' ? asCount(Math.round(value)) : null;
 }
 
 function count(object: unknown, name: string): number | null {

@@ -1,3 +1,4 @@
+import type { ListedCounter } from './listed/listed-counts.js';
 import type { Transform } from 'node:stream';
 import { PlainCopy, type CopiedBody } from './plain-copy.js';
 import type { Decoder } from './content-coding.js';
@@ -36,7 +37,7 @@ export interface InflatedResponse {
  * to a thousand times its size costs some 5 ms of a pool thread. Its stream is closed when the response ends.
  */
 export class Inflation {
-  private readonly plain = new PlainCopy();
+  private readonly plain: PlainCopy;
   private readonly stream: Transform;
   /** Settles when the stream is closed: everything was inflated, or it was aborted. */
   private readonly closed: Promise<void>;
@@ -48,11 +49,13 @@ export class Inflation {
   private held = 0;
   private complete = false;
 
-  /** @param start the first compressed bytes; they are not copied */
+  /** @param start the first compressed bytes; they are not copied @param overflow see PlainCopy */
   constructor(
     private readonly decoder: Decoder,
     start: Buffer,
+    overflow: ListedCounter | null = null,
   ) {
+    this.plain = new PlainCopy(overflow);
     this.stream = decoder.stream(start);
     this.stream.on('data', (chunk: Buffer) => this.keep(chunk));
     this.stream.on('error', () => {

@@ -19,9 +19,16 @@ export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): R
     const extra = extraOf(counts, tierOf(usage, tier));
     const known = inOneMeaning(counts, extra);
     const found = known.promptTokens ?? known.completionTokens ?? known.cachedTokens ?? known.reasoningTokens;
-    if (found !== null || extra?.search_units !== undefined) return known;
+    if (found !== null || hasUnits(extra)) return known;
   }
   return null;
+}
+
+/** Counts that are billed without any tokens. */
+const UNITS = ['search_units', 'input_audio_seconds', 'pages', 'annotated_pages'] as const;
+
+function hasUnits(extra: ExtraUsage | null): boolean {
+  return extra !== null && UNITS.some((unit) => extra[unit] !== undefined);
 }
 
 function hasAny(usage: Json, members: readonly string[]): boolean {

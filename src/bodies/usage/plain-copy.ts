@@ -1,3 +1,4 @@
+import type { ListedCounter } from './listed/listed-counts.js';
 /** Bytes kept of the start and of the end of a response. The ring buffer needs the two to be equal. */
 const PART_BYTES = 65_536;
 const BOTH_BYTES = 2 * PART_BYTES;
@@ -28,6 +29,9 @@ export class PlainCopy {
   private seen = 0;
   private taken = false;
 
+  /** @param overflow gets every byte of a response that is larger than the copy, from when it is */
+  constructor(readonly overflow: ListedCounter | null = null) {}
+
   /** Bytes of the response so far, kept or not. */
   get length(): number {
     return this.seen;
@@ -42,12 +46,18 @@ export class PlainCopy {
     if (this.taken) return;
     const length = this.seen + chunk.length;
     if (length > BOTH_BYTES) {
+      if (this.overflow !== null) this.passOn(this.overflow, chunk);
       this.addToRing(chunk);
     } else {
       if (length > this.store.length) this.grow(length);
       this.store.set(chunk, this.seen);
     }
     this.seen = length;
+  }
+
+  private passOn(overflow: ListedCounter, chunk: Buffer): void {
+    if (this.whole && this.seen > 0) overflow.add(this.store.subarray(0, this.seen));
+    overflow.add(chunk);
   }
 
   /** Returns the copied parts and releases them; later chunks are not kept. */

@@ -4,7 +4,8 @@ import { type ObjectCursor, openObject, parseText, parseValue } from '../json-cu
 import { normaliseUsage } from './normalise-usage.js';
 import { readReportedCost } from './reported-cost.js';
 import type { ResponseUsage } from './token-usage.js';
-import { webSearches } from './web-searches.js';
+import type { ListedCounts } from './listed/listed-counts.js';
+import { reportedSearches, toolCalls } from './listed/tool-calls.js';
 
 /** The members of a response that report the model and the usage. */
 const NAMES = [
@@ -26,7 +27,9 @@ const NAMES = [
   // Titan on Bedrock.
   'inputTextTokenCount',
   'totalOutputTextTokenCount',
-  // OpenAI responses: the web searches.
+  // Mistral OCR.
+  'usage_info',
+  // OpenAI responses: the tools that were run.
   'tool_usage',
   'output',
   // OpenAI and Groq; Bedrock.
@@ -96,6 +99,7 @@ export class UsageMembers {
       this.readObject(spans.usage, endpoint, started) ??
       this.readObject(spans.usageMetadata, endpoint, started) ??
       this.readObject(spans.meta, endpoint, started) ??
+      this.readObject(spans.usage_info, endpoint, started) ??
       this.readObject(spans['amazon-bedrock-invocationMetrics'], endpoint, started) ??
       this.readObject(spans.x_groq && memberSpan(json, spans.x_groq, 'usage'), endpoint, started) ??
       this.readCounts(endpoint)
@@ -118,9 +122,10 @@ export class UsageMembers {
     if (read === null) return null;
     if (started !== null) read = normaliseUsage(merge(started, usage), endpoint, this.tier)!;
     read.reportedCost = readReportedCost(this.json, span!, usage);
-    const searches = webSearches(this.json, this.spans.tool_usage, this.spans.output);
-    if (searches > 0) read.extra = { web_searches: searches, ...read.extra };
-    return read;
+    const calls = toolCalls(this.json, this.spans.output);
+    const searches = reportedSearches(this.json, this.spans.tool_usage);
+    if (searches !== null) calls.web_searches = searches === 0 ? undefined : searches;
+    return addCounts(read, calls);
   }
 
   /** Counts at the top of the document. */
@@ -136,6 +141,13 @@ export class UsageMembers {
     if (text !== undefined) return this.json.toString('latin1', text[0] + 1, text[1] - 1);
     return object && parseValue(this.json, object);
   }
+}
+
+/** Adds counts that the usage leaves out; those that it reports stay. @param usage changed */
+export function addCounts(usage: ResponseUsage, counts: ListedCounts): ResponseUsage {
+  for (const [name, count] of Object.entries(counts) as [keyof ListedCounts, number | undefined][])
+    if (count !== undefined) usage.extra = { [name]: count, ...usage.extra };
+  return usage;
 }
 
 const NONE: readonly Name[] = [];

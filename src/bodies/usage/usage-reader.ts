@@ -8,6 +8,8 @@ import { readJsonError } from './provider-error.js';
 import { normaliseUsage } from './normalise-usage.js';
 import type { StreamFraming } from './framing/stream-events.js';
 import { framingOf } from './framing/stream-framing.js';
+import { counterFor } from './listed/listed-counter.js';
+import { withListed } from './listed/with-listed.js';
 import { readStreamUsage } from './stream-usage.js';
 import { objectWithin } from '../jobs/batch-results.js';
 import { JOB_ENDPOINT, readJob } from '../jobs/seen-job.js';
@@ -21,7 +23,7 @@ import { NO_USAGE, type ResponseUsage, type TokenUsage } from './token-usage.js'
 const REPORTS_USAGE = new RegExp(
   `/(?:${[
     // OpenAI, and those with the same paths; Voyage has two more kinds of embeddings.
-    'completions|responses(?:/compact)?|(?:multimodal|contextualized)?embeddings|rerank',
+    'completions|responses(?:/compact)?|(?:multimodal|contextualized)?embeddings|rerank|ocr',
     'images/(?:generations|edits|variations)|audio/(?:speech|transcriptions|translations)',
     // Anthropic; Cohere, Writer and Ollama; Gemini Interactions.
     'messages|chat|generate|embed|interactions',
@@ -58,8 +60,9 @@ export function copyFor(
 ): ResponseCopy | null {
   if (!(isFailed || REPORTS_USAGE.test(endpoint)) || readerFor(contentType) === null) return null;
   const decoder = decoderFor(contentEncoding);
-  if (decoder === undefined) return new PlainCopy();
-  return decoder === null ? null : new CompressedCopy(decoder);
+  if (decoder === null) return null;
+  const counter = isFailed ? null : counterFor(contentType, endpoint);
+  return decoder === undefined ? new PlainCopy(counter) : new CompressedCopy(decoder, counter);
 }
 
 /**
@@ -120,9 +123,12 @@ function readBody(
   endpoint: string,
   copy: ResponseCopy | null,
   isFailed: boolean,
-  reader = isFailed && isJson(contentType) ? readFailure : readerFor(contentType),
+  plainReader = isFailed && isJson(contentType) ? readFailure : readerFor(contentType),
 ): ResponseUsage | Promise<ResponseUsage> {
-  if (reader === null || copy === null || copy.length === 0) return NO_USAGE;
+  if (plainReader === null || copy === null || copy.length === 0) return NO_USAGE;
+  const counter = copy.overflow;
+  const reader: Reader =
+    counter === null ? plainReader : (kept, path) => withListed(plainReader(kept, path), kept, counter, path);
   if (copy instanceof CompressedCopy) return readCompressed(copy, reader, endpoint);
   const kept = copy.take();
   if (copy.length > SMALL_RESPONSE) return inSlices(() => read(kept, reader, endpoint));

@@ -249,7 +249,7 @@ export const ANSWERS: readonly RecordedAnswer[] = [
     endpoint: '/v1/audio/transcriptions',
     contentType: JSON_TYPE,
     body: '{"text":"Imagine.","usage":{"type":"duration","seconds":9}}',
-    usage: usage(null),
+    usage: usage(null, null, null, null, null, { extra: { input_audio_seconds: 9 } }),
   },
   {
     name: 'OpenAI transcription, streamed',
@@ -270,7 +270,7 @@ export const ANSWERS: readonly RecordedAnswer[] = [
     endpoint: '/v1/images/generations',
     contentType: JSON_TYPE,
     body: '{"created":1713833628,"data":[{"b64_json":"iVBORw0KGgo="}],"usage":{"total_tokens":100,"input_tokens":50,"output_tokens":50,"input_tokens_details":{"text_tokens":10,"image_tokens":40}}}',
-    usage: usage(null, 50, 50, null, null, { extra: { input_image_tokens: 40 } }),
+    usage: usage(null, 50, 50, null, null, { extra: { images: 1, input_image_tokens: 40 } }),
   },
   {
     name: 'Anthropic message',
