@@ -170,12 +170,27 @@ describe('what is kept of a body', () => {
 
   it('for a row is the last value of each name, and nothing once the row has it', () => {
     const reader = new RequestReader(false);
-    reader.add(Buffer.from(`{${'"user":"a","model":"x",'.repeat(100_000)}"user":"b","n":1,"model":"m"}`));
+    reader.add(
+      Buffer.from(`{${'"user":"a","model":"x",'.repeat(100_000)}"user":"b","stream":1,"model":"m"}`),
+    );
     expect([...reader.json!.values.all.values()].flat().map(({ text }) => text)).toEqual(['"b"', '"m"']);
     expect(reader.model).toBe('m');
     reader.forget();
     expect(reader.json!.values.all.size).toBe(0);
     expect(reader.model).toBe('m');
+  });
+
+  it('has the output limit also where its parts come in several chunks', () => {
+    const reader = new RequestReader(false);
+    const limits = ['{"model":"m","max_tokens":7,', '"messages":[{"max_tokens":9}],', '"n":3}'].map(
+      (chunk) => {
+        reader.add(Buffer.from(chunk));
+        const limit = reader.outputLimit('/v1/chat/completions');
+        reader.forget();
+        return limit;
+      },
+    );
+    expect(limits).toEqual([7, 7, 21]);
   });
 
   it('is a number of values that no body can raise', () => {
