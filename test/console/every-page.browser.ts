@@ -33,6 +33,7 @@ const PAGES = [
   'teams',
   'limits',
   'providers',
+  'jobs',
   'prices',
   'access',
   'webhooks',

@@ -6,7 +6,7 @@ import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
 const WIDTHS = [320, 768, 1024, 1280, 1920];
 const OF_TEAMS = ['', 'usage', 'requests', 'keys', 'teams', 'limits'];
-const OTHERS = ['providers', 'prices', 'access', 'webhooks', 'sinks', 'audit', 'system'];
+const OTHERS = ['providers', 'jobs', 'prices', 'access', 'webhooks', 'sinks', 'audit', 'system'];
 
 /** What changes something, by the first word of its button. */
 const CHANGES =

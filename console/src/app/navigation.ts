@@ -1,6 +1,7 @@
 import {
   AccessIcon,
   AuditIcon,
+  JobsIcon,
   KeysIcon,
   LimitsIcon,
   OverviewIcon,
@@ -23,6 +24,7 @@ export const PAGES = [
   { to: '/teams', label: 'Teams', Icon: TeamsIcon, all: true },
   { to: '/limits', label: 'Limits', Icon: LimitsIcon, all: true },
   { to: '/providers', label: 'Providers and routes', Icon: ProvidersIcon, all: false },
+  { to: '/jobs', label: 'Jobs', Icon: JobsIcon, all: false },
   { to: '/prices', label: 'Prices', Icon: PricesIcon, all: false },
   { to: '/access', label: 'Access', Icon: AccessIcon, all: false },
   { to: '/webhooks', label: 'Webhooks', Icon: WebhooksIcon, all: false },

@@ -176,6 +176,12 @@ const signedInPages = [
   }),
   createRoute({
     ...signedInPage,
+    path: '/jobs',
+    validateSearch: searchParams([], { jobs: QUERY_VALUES.listJobs.state }),
+    component: lazyPage(() => import('../pages/jobs/page')),
+  }),
+  createRoute({
+    ...signedInPage,
     path: '/prices',
     validateSearch: searchParams(['open', 'new', 'reprice', 'catalog', 'model'], QUERY_VALUES.listPrices),
     component: lazyPage(() => import('../pages/prices/page')),

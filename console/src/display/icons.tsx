@@ -36,6 +36,7 @@ export const LimitsIcon = icon(<path d="M12 14l4-5M4.500 18a9 9 0 1 1 15 0z" />)
 export const ProvidersIcon = icon(
   <path d="M4 5h16v5H4zM4 14h16v5H4zM8 7.500h.01M8 16.500h.01M12 7.500h5M12 16.500h5" />,
 );
+export const JobsIcon = icon(<path d="M12 3a9 9 0 1 0 9 9M12 7v5l3.500 2M16 3.900l4 3.600" />);
 export const PricesIcon = icon(
   <path d="M12 3v18M16.500 7.500C15.500 6 14 5.500 12 5.500c-2.500 0-4.500 1.200-4.500 3.200 0 4.300 9.500 2 9.500 6.300 0 2.200-2.200 3.500-5 3.500-2.300 0-4.200-.8-5-2.500" />,
 );

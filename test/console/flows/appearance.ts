@@ -21,6 +21,7 @@ const PAGES = [
   'teams',
   'limits',
   'providers',
+  'jobs',
   'prices',
   'access',
   'webhooks',
