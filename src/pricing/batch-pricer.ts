@@ -169,7 +169,9 @@ export class BatchPricer implements RowPricer {
     }
     const usage = usageOf(row);
     const { low, high } = costBounds(dated.price, usage, limitsOf(row), startedAt);
-    setBounds(row, formatDecimal(low, COST_SCALE), high === null ? null : formatDecimal(high, COST_SCALE));
+    // What a job may use does not stand in the request that created it.
+    const isBounded = high !== null && row.job === undefined;
+    setBounds(row, formatDecimal(low, COST_SCALE), isBounded ? formatDecimal(high, COST_SCALE) : null);
     if (chargesOf(row).usd === null || !hasUsage(row)) return;
     const least = leastCostOf(dated.price, { ...usage, promptTokens: usage.promptTokens ?? 0 }, startedAt);
     raiseReservation(row, formatDecimal(least, COST_SCALE), 0);

@@ -78,6 +78,7 @@ it('settles a batch without a sum by its output file, also of several models', a
 it('settles a batch of Mistral by its output file', async () => {
   const created = { id: '5f0c', object: 'batch', status: 'QUEUED', model: 'm', total_requests: 1 };
   const id = await jobs.create(key, '/v1/batch/jobs', created, { model: 'm' });
+  expect(await jobs.row(id)).toMatchObject({ model: 'm', usage_final: false, cost_high_usd: null });
   jobs.provider.paths.set('GET /v1/batch/jobs/5f0c', {
     json: { ...created, status: 'SUCCESS', succeeded_requests: 1, output_file: 'out-1' },
   });
