@@ -31,6 +31,14 @@ export function CallCost({ call }: { call: Call }) {
       </Text>
     );
   }
+  const units = unitsOf(call);
+  if (prompt_tokens === null && call.completion_tokens === null && units !== '') {
+    return (
+      <Text size="sm">
+        Counted: {units}. {cost_usd === null ? 'It has no cost.' : `It cost ${exactUsd(nanoOf(cost_usd))}.`}
+      </Text>
+    );
+  }
   if (prompt_tokens === null && call.completion_tokens === null) {
     return (
       <Text size="sm" c="dimmed">
@@ -64,6 +72,11 @@ export function CallCost({ call }: { call: Call }) {
       <Text size="xs" c="dimmed" mt={6}>
         {sourceOf(call, price, hasChanged)}
       </Text>
+      {units !== '' && (
+        <Text size="xs" c="dimmed" mt={6}>
+          Counted besides tokens: {units}.
+        </Text>
+      )}
       {found.error !== null && (
         <Alert color="red" variant="outline" mt="xs">
           The price could not be read: {found.error.message}
@@ -103,7 +116,7 @@ function tokenRows(call: Call, price: Price | null): TokenRow[] {
   const written = cache_write_tokens ?? 0;
   // A price with tiers depends on the length of the input: the parts are not shown then.
   const rate = (value: string | null | undefined) =>
-    price === null || price.tiers !== null ? null : (value ?? null);
+    price === null || hasTiersOf(call, price) ? null : (value ?? null);
   return [
     {
       name: 'Uncached input',
@@ -120,6 +133,23 @@ function tokenRows(call: Call, price: Price | null): TokenRow[] {
   ].filter(({ tokens, name }) => tokens > 0 || name === 'Uncached input');
 }
 
+/** Whether a tier of the price may apply to the call: not those of other service tiers, such as batches. */
+function hasTiersOf(call: Call, price: Price): boolean {
+  const used = call.extra_usage?.service_tier;
+  return (price.tiers ?? []).some(({ service_tier: tier }) => tier === undefined || tier === used);
+}
+
+/** What was counted besides tokens: `images 3, web searches 2`. Empty if nothing was. */
+function unitsOf({ extra_usage }: Call): string {
+  return Object.entries(extra_usage ?? {})
+    .filter(([name]) => !name.endsWith('_tokens') && name !== 'responses' && name !== 'uncounted_tools')
+    .map(
+      ([name, value]) =>
+        `${name.replaceAll('_', ' ')} ${typeof value === 'number' ? count(value) : String(value)}`,
+    )
+    .join(', ');
+}
+
 /** In billionths of a dollar. */
 function costOf(tokens: number, perMillion: string): bigint {
   const product = BigInt(tokens) * nanoOf(perMillion);
@@ -129,7 +159,12 @@ function costOf(tokens: number, perMillion: string): bigint {
 /** Whether the amounts of the price cannot have led to the cost of the call: an own price can be changed. */
 function hasOtherAmounts(call: Call, price: Price): boolean {
   // Such a price has more parts than are known here.
-  if (call.cost_usd === null || price.tiers !== null || price.extra !== null || price.cache_write_1h !== null)
+  if (
+    call.cost_usd === null ||
+    hasTiersOf(call, price) ||
+    price.extra !== null ||
+    price.cache_write_1h !== null
+  )
     return false;
   const parts = tokenRows(call, price).map(({ tokens, perMillion }) => costOf(tokens, perMillion ?? '0'));
   const difference = parts.reduce((sum, part) => sum + part, nanoOf(price.per_call)) - nanoOf(call.cost_usd);
