@@ -5812,7 +5812,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -5859,7 +5859,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown";
             /**
              * @description `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -5915,7 +5915,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @default standard
@@ -5942,7 +5942,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -6004,7 +6004,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
+            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
         };
         WebhookDeliveryPage: {
             /** @description The entries of this page. */
@@ -6026,7 +6026,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown";
             /**
              * @description `waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -6496,7 +6496,7 @@ export interface components {
                  *       "budget.exhausted"
                  *     ]
                  */
-                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost")[];
+                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
                 /**
                  * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
                  * @default standard

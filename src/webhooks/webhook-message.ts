@@ -94,6 +94,8 @@ function slackText({ type, data }: StoredEvent): string {
       return `${text('calls')} requests with gateway key ${text('team')}/${text('key')} were rejected in ${text('minutes')} minutes, most by ${text('code')}.`;
     case 'job.lost':
       return `What a ${text('kind')} at provider ${text('provider')} used stays unknown: ${text('problem')}. Its call is ${text('request_id')}.`;
+    case 'cost.unknown':
+      return `Of ${text('calls')} calls to provider ${text('provider')} on ${text('day')} the cost of ${text('unknown_calls')} is unknown: their usage was not read to the end.`;
     case TEST_TYPE:
       return 'This is a test of a Postern webhook.';
   }

@@ -12,6 +12,7 @@ export const EVENT_TYPES = [
   'sink.lagging',
   'refusals.high',
   'job.lost',
+  'cost.unknown',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

@@ -56,7 +56,7 @@ export function webhooksCommand(): Command {
     )
     .requiredOption(
       '--events <types>',
-      'types separated by commas: budget.threshold, budget.exhausted, key.expiring, price.missing, journal.degraded, sink.lagging, job.lost',
+      'types separated by commas: budget.threshold, budget.exhausted, key.expiring, price.missing, journal.degraded, sink.lagging, job.lost, cost.unknown',
     )
     .option('--format <format>', 'standard (default) or slack')
     .option('--json', 'print the webhook with "secret" as JSON')

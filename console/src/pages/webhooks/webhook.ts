@@ -16,6 +16,7 @@ export const EVENTS: Record<EventType, string> = {
   'price.missing': 'A model without a price was called',
   'journal.degraded': 'The journal of a gateway is degraded',
   'job.lost': 'What a batch, background response or video used stays unknown',
+  'cost.unknown': 'The cost of many calls to a provider is unknown',
   'sink.lagging': 'A sink is behind',
 };
 
