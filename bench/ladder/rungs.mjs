@@ -58,8 +58,8 @@ function admitEverybody(context) {
 }
 
 function forwardDirectly(call) {
-  const { pools, env, keys } = known;
-  const exchange = new Exchange(call, NO_LOG, env, keys);
+  const { pools, env, keys, finishing } = known;
+  const exchange = new Exchange(call, { log: NO_LOG, settings: env, keys, finishing });
   return new Promise((complete, error) => {
     exchange.run(pools.for(call.provider.origin), { complete, error });
   });

@@ -11,6 +11,7 @@ import { KeyLookupService } from '../../.test-build/src/auth/key-lookup.service.
 import { GatewayLogger } from '../../.test-build/src/observability/gateway-logger.js';
 import { ShutdownService } from '../../.test-build/src/observability/shutdown.service.js';
 import { GatewayHttpAdapter } from '../../.test-build/src/proxy/http/gateway-http.adapter.js';
+import { FinishingCalls } from '../../.test-build/src/proxy/exchange/finishing-calls.service.js';
 import { START_EVENTS } from '../../.test-build/src/runtime/serving.service.js';
 import { UpstreamPools } from '../../.test-build/src/proxy/upstream/upstream-pools.js';
 import { known, RUNGS } from './rungs.mjs';
@@ -46,6 +47,7 @@ const key = await firstKey;
 const nobody = { headers: {}, socket: { remoteAddress: '127.0.0.1' } };
 known.keys = app.get(KeyLookupService, { strict: false });
 known.caller = { grant: await known.keys.find(key, nobody), key };
+known.finishing = app.get(FinishingCalls, { strict: false });
 known.pools = app.get(UpstreamPools, { strict: false });
 known.env = settings;
 process.stdout.write(

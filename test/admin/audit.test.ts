@@ -49,6 +49,16 @@ const delivery = async () => {
   ]);
   return made;
 };
+const job = async () => {
+  const { id } = (await call(postern, 'POST', '/keys', { team: 'default', name: `key ${++names}` })).body;
+  const [made] = await postern.database.query<AdminBody>(
+    `INSERT INTO provider_job (id, started_at, provider, kind, digest, team_id, key_id, state)
+     SELECT gen_random_uuid(), now(), 'default', 'batch', sha256(id::text::bytea), team_id, id, 'unknown'
+     FROM gateway_key WHERE id = $1 RETURNING id`,
+    [id],
+  );
+  return made!;
+};
 const newSink = () => ({ name: `sink-${++names}`, kind: 'http', url: 'http://127.0.0.1:9/' });
 const sink = async () => (await call(postern, 'POST', '/sinks', newSink())).body;
 const newToken = () => ({ name: `token ${++names}`, role: 'viewer' });
@@ -175,6 +185,7 @@ const CHANGES: Record<
   },
   'DELETE /admin/v1/providers/:name': { subject: provider, leaves: 'provider removed' },
   'POST /admin/v1/providers/:name/test': { subject: provider, leaves: null },
+  'POST /admin/v1/jobs/:id/check': { subject: job, leaves: null },
 };
 
 describe('the audit log', () => {

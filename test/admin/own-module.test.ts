@@ -88,7 +88,7 @@ describe.each([ListedFirst, ListedLast])('an admin resource in a module of its o
     const [detail] = wrong.error.details;
     expect(detail!.field).toBe('subject_type');
     expect(detail!.message).toMatch(
-      /^must be (?:\w+, )*key, (?:\w+, )*provider, quota, (?:\w+, )*\w+ or \w+$/,
+      /^must be (?:\w+, )*key, (?:\w+, )*provider, (?:\w+, )*quota, (?:\w+, )*\w+ or \w+$/,
     );
   });
 

@@ -145,7 +145,7 @@ describe('token counts of a stream larger than the copy', () => {
           usage: { input_tokens: 50, output_tokens: 60 },
         }),
       ),
-      usage(null, 50, 60),
+      usage(null, 50, 60, null, null, { extra: { images: 1 } }),
     ],
     [
       'a large event that is not the last one',
@@ -162,9 +162,8 @@ describe('token counts of a stream larger than the copy', () => {
   ])('%s', async (_name, endpoint, body, expected) => {
     for (const end of ['\n', '\r\n', '\r']) {
       const text = body.replaceAll('\n', end);
-      expect(await read({ endpoint, contentType: SSE, body: text })).toEqual(expected);
-      for (const short of [text.slice(0, -end.length), text.trimEnd()]) {
-        expect(await read({ endpoint, contentType: SSE, body: short })).toEqual(expected);
+      for (const one of [text, text.slice(0, -end.length), text.trimEnd()]) {
+        expect(await read({ endpoint, contentType: SSE, body: one })).toEqual(expected);
       }
     }
   });
