@@ -1,4 +1,5 @@
-import { CHARGE_COLUMNS, COLUMNS, type LogRow } from './columns.js';
+import { CHARGE_COLUMNS } from './charge-columns.js';
+import { COLUMNS, type LogRow } from './columns.js';
 import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import {
   COST_COLUMNS,

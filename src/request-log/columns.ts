@@ -6,62 +6,27 @@ import {
   milliseconds,
   requiredText,
   tagsJson,
-  text,
-  token,
   usageJson,
 } from './column-domains.js';
+import {
+  BEGIN,
+  BEGIN_OR_LATER,
+  BYTES,
+  END,
+  END_OR_LATER,
+  NOT_REPORTED,
+  NOT_SENT,
+  NO_ERROR,
+  SMALL,
+  TEXT,
+  TOKEN,
+  TOKENS,
+  UNSEEN,
+  USAGE,
+} from './column-kinds.js';
+import { CHARGE_COLUMNS } from './charge-columns.js';
 import type { Column, Phase } from './column.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
-
-const INT_MAX = 2_147_483_647;
-const BEGIN = ['begin'] as const;
-const END = ['end'] as const;
-const USAGE = ['usage'] as const;
-/** Known before the call is forwarded if its body was read first, else later. */
-const BEGIN_OR_LATER = ['begin', 'usage'] as const;
-/** Set when the end is recorded; the last moments of the call can still change it. */
-const END_OR_LATER = ['end', 'usage'] as const;
-
-const TOKENS = { type: 'int', phases: USAGE, toDomain: integer(INT_MAX) } as const;
-const BYTES = { type: 'bigint', phases: END, toDomain: integer(Number.MAX_SAFE_INTEGER) } as const;
-const SMALL = { type: 'smallint', toDomain: integer(32_767) } as const;
-const TEXT = { type: 'text', toDomain: text } as const;
-const TOKEN = { type: 'text', toDomain: token } as const;
-const NO_ERROR =
-  'the provider reported none, or it is more than a word of at most 64 letters, digits and `_.:-`.';
-const NOT_REPORTED = 'the provider reported none, or the response could not be read.';
-const NOT_SENT = 'the client sent none or the text contained a gateway key.';
-const UNSEEN = 'the process died during the call.';
-
-/** The columns for budgets. Only rows to which a budget applies have them. */
-export const CHARGE_COLUMNS = {
-  charge_usd: {
-    type: 'numeric',
-    phases: ['begin', 'write'],
-    toDomain: dollars,
-    description:
-      'What the call was charged against budgets in USD: its cost when the row was written, else an estimate. It is ' +
-      'changed only when a job that it created is settled, with the budgets, so the sum of the charges is what the budgets count.',
-    nullMeans: 'no budget in USD applied to the call.',
-    example: '0.000142500',
-  },
-  charge_tokens: {
-    type: 'bigint',
-    phases: ['begin', 'write'],
-    toDomain: integer(Number.MAX_SAFE_INTEGER),
-    description:
-      'What the call was charged against budgets in tokens: its input and output tokens, else an estimate. It is ' +
-      'changed only when a job that it created is settled.',
-    nullMeans: 'no budget in tokens applied to the call.',
-  },
-  limit_subject: {
-    type: 'text',
-    toDomain: text,
-    phases: ['begin', 'write'],
-    description: 'Keyed hash of the end user whose budget the call was charged against.',
-    nullMeans: 'no budget per end user applied to the call.',
-  },
-} as const satisfies Record<string, Column<unknown>>;
 
 /**
  * The columns of `request_log`: the one list from which the rows, the journal records, the INSERT statement, the

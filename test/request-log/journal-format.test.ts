@@ -132,7 +132,15 @@ it('recovers records that lack a column of this version or have one that it does
     // A type of record that this version does not know is reported like a damaged line.
     corrupt: 1,
     rows: [
-      { ...BEGIN, user_agent: null, id: id(1), ...end, ...nulls(USAGE), usage_final: false, duration_ms: 2.5 },
+      {
+        ...BEGIN,
+        user_agent: null,
+        id: id(1),
+        ...end,
+        ...nulls(USAGE),
+        usage_final: false,
+        duration_ms: 2.5,
+      },
     ],
   });
 });
