@@ -4,7 +4,7 @@ import { NamesByLength } from './folded-names.js';
 const OF_END_USER = ['safety_identifier', 'user', 'prompt_cache_key', 'metadata'];
 
 /** Members of a JSON body that limit its output, see output-limits.ts. */
-const OF_OUTPUT = [
+export const OF_OUTPUT = [
   'max_tokens',
   'max_completion_tokens',
   'max_output_tokens',

@@ -1,7 +1,13 @@
 import type { NamesByLength } from './folded-names.js';
 import { JsonWalk } from './json-walk.js';
 import { type JsonValue, parseValue } from './kept-values.js';
-import { MEMBER_NAMES, MEMBER_NAMES_AND_UNITS, ROW_NAMES, ROW_NAMES_AND_UNITS } from './member-names.js';
+import {
+  MEMBER_NAMES,
+  MEMBER_NAMES_AND_UNITS,
+  OF_OUTPUT,
+  ROW_NAMES,
+  ROW_NAMES_AND_UNITS,
+} from './member-names.js';
 import { choices, maxOutputTokens } from './output-limits.js';
 import { MultipartModelScan, startsMultipart } from './multipart-model-scan.js';
 
@@ -67,7 +73,9 @@ export class RequestReader {
    */
   outputLimit(endpoint: string): number | null {
     const { json } = this;
-    if (json === null || json.values.all.size === 0) return this.limit && this.limit * this.outputs;
+    // Most chunks have none of them.
+    if (json === null || !OF_OUTPUT.some((name) => json.all(name).length > 0))
+      return this.limit && this.limit * this.outputs;
     const members = {
       all: (name: string) => json.all(name).map((value) => ({ ...value, value: parseValue(value) })),
     };
