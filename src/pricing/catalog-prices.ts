@@ -53,7 +53,7 @@ const READ = new Set<string>([
 /**
  * What tokens of a batch cost, by price list, in parts of their usual price. Sources, of 25 November 2026: Anthropic's "Batch
  * processing" (all usage at 50 %), Mistral's "Batch Processing" (50 % discount), Gemini's "Optimization and inference" (50 %;
- * Vertex AI's "Batch inference": the discounts for cache and batch do not stack). OpenAI's page could not be read; many
+ * copies of Vertex AI's "Batch inference": the discounts for cache and batch do not stack). OpenAI's page could not be read; many
  * readers of it agree on half.
  */
 const BATCH: Readonly<Record<string, Tier>> = {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { ServiceError } from '../errors/service-error.js';
 import { periodStart } from '../platform/zoned-time.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { UsageTotals } from '../usage/usage-totals.js';
@@ -23,9 +24,17 @@ export class MissingPricesService {
     @InjectSettings() private readonly env: Settings,
   ) {}
 
-  /** @throws ServiceError invalid for a time for which nothing is kept any more */
+  /** @throws ServiceError invalid for a time for which nothing is kept any more, or in which too many models were called */
   async list({ from = this.earliest(), to = new Date() }: MissingQuery): Promise<MissingPrices> {
-    const { data } = await this.usage.list(['day', 'provider', 'model'], { from, to, limit: MAX_READ });
+    const request = { from, to, limit: MAX_READ };
+    const { data, next_cursor } = await this.usage.list(['day', 'provider', 'model'], request);
+    // Clients make up names of models. A list that leaves some out would look complete.
+    if (next_cursor !== null)
+      throw ServiceError.of(
+        'invalid',
+        'from',
+        'more than 50,000 models and days were called since: ask for a shorter time',
+      );
     const found = new Map<string, Missing>();
     // The newest day first.
     for (const { day, provider, model, unpriced_calls: calls } of data) {

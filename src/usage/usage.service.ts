@@ -73,10 +73,9 @@ export class UsageService {
    * @throws ServiceError as list(), and invalid if there are too many groups
    */
   async table({ group_by, interval, tz, ...filter }: UsageExportFilter, scope: Scope): Promise<Table> {
-    const to = new Date(Math.min(filter.to?.getTime() ?? Infinity, Date.now()));
-    const range = { from: filter.from, to: filter.to ?? to, zone: tz ?? this.env.reportTimezone };
-    const limit = MAX_TABLE;
-    const { data, next_cursor } = await this.list({ group_by, interval, tz, ...filter, limit }, scope);
+    const range = { from: filter.from, to: filter.to ?? new Date(), zone: tz ?? this.env.reportTimezone };
+    const all = { group_by, interval, tz, ...filter, limit: MAX_TABLE };
+    const { data, next_cursor } = await this.list(all, scope);
     if (next_cursor !== null) throw TOO_MANY();
     const groups = withInterval(group_by, interval);
     return {

@@ -194,7 +194,8 @@ export class HoldMeter extends Meter {
 
   verdict(amount: bigint, arrivedAt: number, now: number): Verdict {
     const { askedAt } = this;
-    const { isHot } = this.rule;
+    // What is spent of a budget does not come back soon. Slots do: each call asks for them.
+    const isHot = this.rule.isHot && !this.isConcurrency;
     // Where exchanges are rare, the last one rejects calls that come after it too.
     const isCurrent = askedAt >= arrivedAt || (isHot && now - askedAt < HOT_CURRENT_MS);
     if (this.last === null || !isCurrent) return 'wait';

@@ -10,6 +10,7 @@ export interface ChargeKeeper {
    * The statement that adds charges to what is spent, to be executed in the transaction that inserts their rows.
    *
    * @param charged a query of them, with one row for each new row of the log
+   * @param written a common table expression that `charged` names, with which the statement begins
    */
   settlement(charged: string, written?: string): string;
   /** Returns what a process run held of limits: it has ended, and its rows are in Postgres. @param run its UUID */
