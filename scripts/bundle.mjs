@@ -166,7 +166,9 @@ function stamp() {
       .sort()
       .flatMap((file) => [file, read(folder, file)]),
   );
-  return hash(read('scripts/bundle.mjs'), read('package-lock.json'), ...sources);
+  // A package that another one asks for only if it is there is in the bundle where it is installed.
+  const installed = read('node_modules/.package-lock.json');
+  return hash(read('scripts/bundle.mjs'), read('package-lock.json'), installed, ...sources);
 }
 
 function rejectFilesBeside(output) {
