@@ -1,6 +1,5 @@
 import pg from 'pg';
 import { JobChecks } from '../../src/jobs/job-checks.service.js';
-import { JobSettlement } from '../../src/jobs/job-settlement.service.js';
 import { eventually } from '../support/eventually.js';
 import { JobGateway } from './job-gateway.js';
 
@@ -30,61 +29,6 @@ async function sums(keyId: string): Promise<{ charges: string; spent: string }> 
   );
   return row!;
 }
-
-it('settles a job once, whoever finds its end: 3 replicas and the client, 50 times', async () => {
-  const replicas = [
-    jobs,
-    await JobGateway.start({}, jobs.postern.database, jobs.provider),
-    await JobGateway.start({}, jobs.postern.database, jobs.provider),
-  ];
-  try {
-    const { id: keyId, key } = await jobs.key(BUDGETS);
-    const id = await jobs.create(key, '/v1/batches', created('batch_50'));
-    jobs.provider.paths.set('GET /v1/batches/batch_50', { json: completed('batch_50') });
-    const open = {
-      id,
-      startedAt: new Date(String((await jobs.row(id)).started_at)),
-      provider: 'default',
-      model: null,
-    };
-    await jobs.postern.database.query('UPDATE provider_job SET next_check_at = now() WHERE id = $1', [id]);
-    await Promise.all(
-      Array.from({ length: 50 }, async (_, i) => {
-        const replica = replicas[i % 3]!;
-        const { app } = replica.postern.gateway;
-        await replica.send(key, 'GET', '/v1/batches/batch_50');
-        await app.get(JobChecks, { strict: false }).run();
-        await app.get(JobSettlement, { strict: false }).settle(open, {
-          model: 'm',
-          promptTokens: 1_000,
-          completionTokens: 200,
-          cachedTokens: null,
-          cacheWriteTokens: null,
-          reasoningTokens: null,
-          extra: { service_tier: 'batch' },
-          reportedCost: null,
-        });
-      }),
-    );
-    await eventually(async () => (await jobs.job(id))!.state === 'settled');
-    // The rows of the client's requests are charged as well, and are there before the sums are compared.
-    await eventually(async () => {
-      const [row] = await jobs.postern.database.query<{ n: number }>(
-        'SELECT count(*)::int AS n FROM request_log WHERE key_id = $1',
-        [keyId],
-      );
-      return row!.n === 51;
-    });
-    const row = await jobs.row(id);
-    expect(row).toMatchObject({ cost_usd: '0.001500000', charge_usd: '0.001500000' });
-    const { charges, spent } = await sums(keyId);
-    expect(spent).toBe(charges);
-    expect(Number(await jobs.used(keyId))).toBe(Number(charges));
-  } finally {
-    await replicas[1]!.postern.stop();
-    await replicas[2]!.postern.stop();
-  }
-});
 
 it('lowers the charge of a background response from what it had reserved to its cost', async () => {
   const { id: keyId, key } = await jobs.key({
