@@ -17,7 +17,9 @@ const PERMANENT = /^(2[123]|42(?!P05)|P0)...$/;
 const FIND = `
   SELECT id, started_at AS "startedAt", provider, model FROM provider_job
   WHERE provider = $1 AND kind = $2 AND digest = $3 AND state <> 'settled'`;
-const CHECK_NOW = `UPDATE provider_job SET state = 'open', ended_at = NULL, next_check_at = clock_timestamp() WHERE id = $1`;
+const CHECK_NOW = `
+  UPDATE provider_job SET state = 'open', ended_at = NULL, next_check_at = clock_timestamp()
+  WHERE id = $1 AND state <> 'settled'`;
 
 /** Notes the jobs that calls create, and settles those whose end a caller was told. */
 @Injectable()

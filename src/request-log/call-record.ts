@@ -14,7 +14,13 @@ import type { Outcome } from './outcome.js';
 import { isStreamed } from '../bodies/usage/framing/stream-framing.js';
 import { errorOfHeader, type ProviderError } from '../bodies/usage/provider-error.js';
 import type { ResponseUsage, TokenUsage } from '../bodies/usage/token-usage.js';
-import { copyFor, copyForJob, type ResponseCopy, usageOfHead } from '../bodies/usage/usage-reader.js';
+import {
+  copyFor,
+  copyForJob,
+  readJobResponse,
+  type ResponseCopy,
+  usageOfHead,
+} from '../bodies/usage/usage-reader.js';
 
 /** The facts of a call that are known before it is forwarded. */
 export interface CallOrigin {
@@ -82,6 +88,7 @@ export class CallRecord {
   watchesJobs = false;
   /** The response describes a job at most: what it reports is not the usage of this call. */
   isOfJob = false;
+  private jobResponse: ResponseUsage | Promise<ResponseUsage> | null = null;
   /** Counted while the call runs, in place of those of a copy: the responses of a WebSocket. */
   countedUsage: ResponseUsage | null = null;
   /** Token counts in the response head; null for nearly every provider. */
@@ -272,6 +279,11 @@ export class CallRecord {
     this.providerRequestId =
       firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id') ?? null;
     this.ttfbMs = performance.now() - this.openedAt;
+  }
+
+  /** Reads the job that the response describes, once it is complete. */
+  readJob(): ResponseUsage | Promise<ResponseUsage> {
+    return (this.jobResponse ??= readJobResponse(this.contentType, this.origin.endpoint, this.copy));
   }
 
   /** The end was journalled in this file. */

@@ -10,9 +10,9 @@ import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
 import { emptyRow, setBegin, setEnd, setJob, setUsage } from './log-row.js';
 import { LogWriter } from './writer/log-writer.js';
-import { NO_USAGE, type ResponseUsage } from '../bodies/usage/token-usage.js';
+import { NO_USAGE, type ResponseUsage, type SeenJob } from '../bodies/usage/token-usage.js';
 import type { Outcome } from './outcome.js';
-import { readJobResponse, readUsage } from '../bodies/usage/usage-reader.js';
+import { readUsage } from '../bodies/usage/usage-reader.js';
 import { JOB_KEEPER, type JobKeeper } from './writer/job-keeper.js';
 
 /** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
@@ -101,7 +101,8 @@ export class RequestLogService implements OnApplicationShutdown {
   /**
    * Sets the outcome of a call whose response is complete, and journals it with the other records of this event-loop tick.
    *
-   * @param ended called within this tick, when the outcome is journalled; it makes the write that ends the response
+   * @param ended called when the outcome is journalled, within this tick unless the call has created a job; it makes the write that
+   *   ends the response
    */
   endThen(call: CallRecord, outcome: Outcome, ended: () => void): void {
     call.judge(outcome, null);
@@ -110,8 +111,28 @@ export class RequestLogService implements OnApplicationShutdown {
       ended();
       return;
     }
+    if (call.isOfJob && call.origin.method === 'POST') void this.endWithJob(call, ended);
+    else this.endInTick(call, ended);
+  }
+
+  /** Notes the job that the call has created ahead of the last write: once the client knows it, a kill must not lose it. */
+  private async endWithJob(call: CallRecord, ended: () => void): Promise<void> {
+    // Reading never fails.
+    const { job } = await call.readJob();
+    // Its client has disconnected meanwhile.
+    if (call.endIsWritten || call.row === null) return ended();
+    if (job !== undefined) this.noteJob(call.row, job);
+    this.endInTick(call, ended);
+  }
+
+  private endInTick(call: CallRecord, ended: () => void): void {
     this.endings.push([call, ended]);
     this.scheduleEndOfTick();
+  }
+
+  private noteJob(row: LogRow, seen: SeenJob): void {
+    const job = row.job ?? this.jobs?.seen(row, seen);
+    if (job !== undefined) setJob(row, job);
   }
 
   /** Settles when everything journalled so far is synced to disk. Null if responses need not wait for that. */
@@ -238,7 +259,7 @@ export class RequestLogService implements OnApplicationShutdown {
     // Reading never fails; uncertain counts are null.
     const usage =
       call.countedUsage ??
-      (call.isOfJob ? readJobResponse(call.contentType, call.origin.endpoint, call.copy) : null) ??
+      (call.isOfJob ? call.readJob() : null) ??
       readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage, call.isFailed);
     if ('then' in usage) void usage.then((counts) => this.finish(call, counts));
     else this.finish(call, usage);
@@ -266,8 +287,7 @@ export class RequestLogService implements OnApplicationShutdown {
     this.calls.finish(call);
     setEnd(row, call);
     setUsage(row, call, usage);
-    const job = usage.job && this.jobs?.seen(row, usage.job);
-    if (job !== undefined) setJob(row, job);
+    if (usage.job !== undefined) this.noteJob(row, usage.job);
     // A WebSocket has reserved what it used: it is charged that if its usage cannot be read to the end.
     if (call.countedUsage !== null && call.reservation !== null)
       raiseReservation(row, call.reservation.usd, call.reservation.tokens ?? 0);

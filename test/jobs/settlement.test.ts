@@ -191,3 +191,33 @@ it('a settlement that is killed before it is committed is made again', async () 
   const { charges, spent } = await sums(keyId);
   expect(spent).toBe(charges);
 });
+
+it('a client that asks for a job while it is settled does not open it again', async () => {
+  const { key } = await jobs.key(BUDGETS);
+  const { database } = jobs.postern;
+  const id = await jobs.create(key, '/v1/batches', created('batch_o'));
+  jobs.provider.paths.set('GET /v1/batches/batch_o', {
+    json: { ...created('batch_o'), status: 'completed', output_file_id: 'file-o' },
+  });
+  const other = new pg.Client({ connectionString: database.url });
+  await other.connect();
+  try {
+    await other.query('BEGIN');
+    await other.query(
+      `UPDATE provider_job SET state = 'settled', sealed_id = NULL, next_check_at = NULL WHERE id = $1`,
+      [id],
+    );
+    await jobs.send(key, 'GET', '/v1/batches/batch_o');
+    await database.find(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE provider_job%'`,
+    );
+    await other.query('COMMIT');
+  } finally {
+    await other.end();
+  }
+  await database.find(
+    `SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+     WHERE d.datname = current_database() AND relation = 'provider_job'::regclass AND mode = 'RowExclusiveLock')`,
+  );
+  expect(await jobs.job(id)).toMatchObject({ state: 'settled', next_check_at: null });
+});

@@ -3,7 +3,7 @@
 //
 // Points: `append:B` (or E, U, R) a journal line of that kind, `rotate` a new journal file, `unlink` of one, `head` the
 // answer's head to the client, `insert` the batch on its way to Postgres, `claim` and `store` of a call made under an
-// Idempotency-Key, `sync`, `close` of a port.
+// Idempotency-Key, `settle` of a job at its provider, `sync`, `close` of a port.
 // Deeds: `kill-before`, `kill-after`, a code such as `EIO` or `ENOSPC` (once, or `"times"`), `short` writes; for `sync`
 // also `hold`: until SIGUSR2, which lets go of the syncs held at that moment.
 // With "trace" the order of appends, syncs and writes to clients is printed on standard error.
@@ -24,6 +24,7 @@ const STATEMENTS = [
   ['insert', 'insert_request_log'],
   ['claim', 'INSERT INTO idempotency_record'],
   ['store', 'UPDATE idempotency_record SET answer'],
+  ['settle', "SET state = 'settled'"],
 ];
 let seen = 0;
 let faults = 0;

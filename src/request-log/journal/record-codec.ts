@@ -44,7 +44,7 @@ export function encodeRecord(t: RecordType, values: Partial<LogRow>, withNulls =
     const value = values[name] ?? null;
     if (value !== null || withNulls) record[name] = value;
   }
-  if (values.job !== undefined && (t === 'U' || t === 'R')) record.job = values.job;
+  if (values.job !== undefined && t !== 'B') record.job = values.job;
   return JSON.stringify(record).replace(NOT_ASCII, inAscii);
 }
 
