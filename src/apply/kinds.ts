@@ -219,7 +219,9 @@ export class Kinds {
             const remedy = 'remove it from the document, or choose another name';
             throw ServiceError.of('conflict', 'name', `this key is revoked permanently; ${remedy}`);
           }
-          return service(manager).update(present.id, { ...grant, ...isSet }, by);
+          // The owner of a member's own key is that member: a document without one says nothing else.
+          const isOwn = present.self_service && item.owner === null && { owner: undefined };
+          return service(manager).update(present.id, { ...grant, ...isSet, ...isOwn }, by);
         }
         const { key, secret } = await service(manager).create({ ...grant, team, name }, by);
         if (disabled) await service(manager).update(key.id, { disabled }, by);
@@ -227,8 +229,8 @@ export class Kinds {
       },
       prune: async (manager, named, by) => {
         const { data } = await service(manager).list(ALL);
-        for (const { id, owner } of data)
-          if (owner === null && !named.has(id)) await service(manager).revoke(id, by);
+        for (const { id, self_service: isOwn } of data)
+          if (!isOwn && !named.has(id)) await service(manager).revoke(id, by);
       },
     };
   }

@@ -1328,8 +1328,13 @@ export interface components {
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @example #search-oncall
              */
             contact: string | null;
             /**
@@ -1528,9 +1533,15 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
              * @example jane@example.com
+             */
+            owner?: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example #search-oncall
              */
             contact?: string | null;
             /**
@@ -1754,8 +1765,13 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
+             */
+            owner?: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @example #search-oncall
              */
             contact?: string | null;
             /**
@@ -1930,8 +1946,13 @@ export interface components {
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @example #search-oncall
              */
             contact: string | null;
             /**
@@ -1945,12 +1966,12 @@ export interface components {
              */
             note: string | null;
             /**
-             * @description Member of the team who created the key for themselves; null for other keys.
-             * @example sso:jane@example.com
+             * @description Whether a member of the team, its `owner`, created the key for themselves: within `self_service` of the team.
+             * @example false
              */
-            owner: string | null;
+            self_service: boolean;
             /**
-             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @description Of a key with `self_service`: the owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
              * @example sso:https://login.example.com#8f2c0a
              */
             owner_id: string | null;
@@ -2160,9 +2181,15 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
              * @example jane@example.com
+             */
+            owner?: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example #search-oncall
              */
             contact?: string | null;
             /**
@@ -2331,8 +2358,13 @@ export interface components {
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @example #search-oncall
              */
             contact: string | null;
             /**
@@ -2346,12 +2378,12 @@ export interface components {
              */
             note: string | null;
             /**
-             * @description Member of the team who created the key for themselves; null for other keys.
-             * @example sso:jane@example.com
+             * @description Whether a member of the team, its `owner`, created the key for themselves: within `self_service` of the team.
+             * @example false
              */
-            owner: string | null;
+            self_service: boolean;
             /**
-             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @description Of a key with `self_service`: the owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
              * @example sso:https://login.example.com#8f2c0a
              */
             owner_id: string | null;
@@ -2451,8 +2483,13 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
+             */
+            owner?: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @example #search-oncall
              */
             contact?: string | null;
             /**
@@ -2619,8 +2656,13 @@ export interface components {
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @example #search-oncall
              */
             contact: string | null;
             /**
@@ -2634,12 +2676,12 @@ export interface components {
              */
             note: string | null;
             /**
-             * @description Member of the team who created the key for themselves; null for other keys.
-             * @example sso:jane@example.com
+             * @description Whether a member of the team, its `owner`, created the key for themselves: within `self_service` of the team.
+             * @example false
              */
-            owner: string | null;
+            self_service: boolean;
             /**
-             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @description Of a key with `self_service`: the owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
              * @example sso:https://login.example.com#8f2c0a
              */
             owner_id: string | null;
@@ -2815,8 +2857,13 @@ export interface components {
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
+             */
+            owner: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @example #search-oncall
              */
             contact: string | null;
             /**
@@ -2830,12 +2877,12 @@ export interface components {
              */
             note: string | null;
             /**
-             * @description Member of the team who created the key for themselves; null for other keys.
-             * @example sso:jane@example.com
+             * @description Whether a member of the team, its `owner`, created the key for themselves: within `self_service` of the team.
+             * @example false
              */
-            owner: string | null;
+            self_service: boolean;
             /**
-             * @description The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
+             * @description Of a key with `self_service`: the owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of earlier versions, which belong to the name.
              * @example sso:https://login.example.com#8f2c0a
              */
             owner_id: string | null;
@@ -4121,6 +4168,11 @@ export interface components {
              */
             key_id?: string;
             /**
+             * @description Present owner of the key or its team; null for calls of keys without one.
+             * @example jane@example.com
+             */
+            owner?: string | null;
+            /**
              * @description Present cost center of the key or its team; null for calls of keys without one.
              * @example CC-4711
              */
@@ -4305,6 +4357,11 @@ export interface components {
              * @example 01890a5d-ac96-774b-bcce-b302099a8057
              */
             team_id: string;
+            /**
+             * @description Present owner of the team.
+             * @example jane@example.com
+             */
+            owner: string | null;
             /**
              * @description Present cost center of the team.
              * @example CC-4711
@@ -6203,9 +6260,15 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
              * @example jane@example.com
+             */
+            owner?: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example #search-oncall
              */
             contact?: string | null;
             /**
@@ -6392,9 +6455,15 @@ export interface components {
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
             /**
-             * @description Who is responsible, such as a person or a channel. Of a key: null for that of its team.
+             * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
              * @example jane@example.com
+             */
+            owner?: string | null;
+            /**
+             * @description Whom to ask, such as a person or a channel. Of a key: null for that of its team.
+             * @default null
+             * @example #search-oncall
              */
             contact?: string | null;
             /**
@@ -7801,7 +7870,9 @@ export interface operations {
             query?: {
                 /** @description Only teams in whose name each of these words occurs, in any case. For example `sea`. */
                 search?: string;
-                /** @description Only teams with this contact. For example `jane@example.com`. */
+                /** @description Only teams with this owner. For example `jane@example.com`. */
+                owner?: string;
+                /** @description Only teams with this contact. For example `#search-oncall`. */
                 contact?: string;
                 /** @description Only teams with this cost center. For example `CC-4711`. */
                 cost_center?: string;
@@ -7933,7 +8004,9 @@ export interface operations {
                 sort?: "created" | "name" | "expires" | "last_used";
                 /** @description Ascending or descending. Default: `desc` for `created`, else `asc`. */
                 order?: "asc" | "desc";
-                /** @description Only keys with this contact, of their own or of their team. For example `jane@example.com`. */
+                /** @description Only keys with this owner, of their own or of their team. For example `jane@example.com`. */
+                owner?: string;
+                /** @description Only keys with this contact, of their own or of their team. For example `#search-oncall`. */
                 contact?: string;
                 /** @description Only keys with this cost center, of their own or of their team. For example `CC-4711`. */
                 cost_center?: string;
@@ -8663,7 +8736,7 @@ export interface operations {
     getUsage: {
         parameters: {
             query?: {
-                /** @description What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
+                /** @description What to group by, separated by commas: team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
                 group_by?: string;
                 /** @description Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`. */
                 interval?: "month" | "week" | "day" | "hour" | "half_hour" | "minute";
@@ -8730,7 +8803,7 @@ export interface operations {
     exportUsage: {
         parameters: {
             query?: {
-                /** @description What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
+                /** @description What to group by, separated by commas: team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
                 group_by?: string;
                 /** @description Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`. */
                 interval?: "month" | "week" | "day" | "hour" | "half_hour" | "minute";

@@ -50,6 +50,7 @@ import { UnknownCosts1798000210000 } from '../../migrations/1798000210000-unknow
 import { OnDisconnect1798000220000 } from '../../migrations/1798000220000-on-disconnect.js';
 import { ProviderJobs1798000240000 } from '../../migrations/1798000240000-provider-jobs.js';
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
+import { Owners1798000280000 } from '../../migrations/1798000280000-owners.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -107,4 +108,5 @@ export const MIGRATIONS = [
   UnitPrices1798000230000,
   ProviderJobs1798000240000,
   HotLimits1798000270000,
+  Owners1798000280000,
 ];

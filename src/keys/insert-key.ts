@@ -18,7 +18,7 @@ export type KeyGrant = Partial<Omit<NewKey, 'team' | 'name' | 'expires_at' | key
   /** null if the key never expires. */
   expiresAt: Date | null;
   /** Member of the team whose own it is; absent for other keys. */
-  owner?: Access;
+  member?: Access;
 };
 
 /** A key with its secret, which is not stored and cannot be read later. */
@@ -46,8 +46,8 @@ export async function insertKey(
   saveLimits?: (id: string) => Promise<void>,
 ): Promise<IssuedKey> {
   const id = uuidv7();
-  const { owner, ...settings } = grant;
-  const mine = owner && { owner: owner.actor.name, ownerId: owner.userId };
+  const { member, ...settings } = grant;
+  const mine = member && { owner: member.actor.name, ownerId: member.userId };
   await manager.insert(GatewayKey, { id, teamId, ...columnsOf(settings), ...mine });
   const secret = await insertSecret(manager, id);
   await saveLimits?.(id);
@@ -64,7 +64,7 @@ export async function insertKey(
 }
 
 /** The columns of these settings. TypeORM leaves out what is undefined. */
-export function columnsOf(settings: Omit<Partial<KeyGrant>, 'owner'> & LimitMembers): Partial<GatewayKey> {
+export function columnsOf(settings: Omit<Partial<KeyGrant>, 'member'> & LimitMembers): Partial<GatewayKey> {
   const {
     stream_usage: streamUsage,
     on_disconnect: onDisconnect,

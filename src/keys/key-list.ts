@@ -2,7 +2,7 @@ import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { patternsOf } from '../database/search-text.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
-import { EFFECTIVE_CONTACT, EFFECTIVE_COST_CENTER } from '../teams/annotations.js';
+import { EFFECTIVE_CONTACT, EFFECTIVE_COST_CENTER, EFFECTIVE_OWNER } from '../teams/annotations.js';
 import { KEY_STATUS_SQL, type KeyRow, keyView, selectKeys } from './key-view.js';
 import type { KeyFilter, KeySort, KeyView } from './keys.schema.js';
 
@@ -20,7 +20,7 @@ const SORTS: Record<Exclude<KeySort, 'created'>, { sql: string; type: string }> 
 };
 
 /** The words that a search looks for. */
-const SEARCHED = `concat_ws(E'\n', t.name, k.name, k.owner, ${EFFECTIVE_CONTACT})`;
+const SEARCHED = `concat_ws(E'\n', t.name, k.name, ${EFFECTIVE_OWNER}, ${EFFECTIVE_CONTACT})`;
 
 const FILTERED = `
   WHERE ($1::uuid IS NULL OR k.team_id = $1)
@@ -34,7 +34,8 @@ const FILTERED = `
     AND ($10::timestamptz IS NULL OR k.expires_at < $10)
     AND ($11::timestamptz IS NULL OR COALESCE(s.last_used_at, k.created_at) < $11)
     AND ($12::text IS NULL OR ${EFFECTIVE_CONTACT} = $12)
-    AND ($13::text IS NULL OR ${EFFECTIVE_COST_CENTER} = $13)`;
+    AND ($13::text IS NULL OR ${EFFECTIVE_COST_CENTER} = $13)
+    AND ($14::text IS NULL OR ${EFFECTIVE_OWNER} = $14)`;
 
 type ListedRow = KeyRow & { sorted?: string };
 
@@ -59,6 +60,7 @@ export function listQuery(
     id,
     expires_before,
     unused_since,
+    owner,
     contact,
     cost_center,
     ...page
@@ -82,6 +84,7 @@ export function listQuery(
     unused_since ?? null,
     contact ?? null,
     cost_center ?? null,
+    owner ?? null,
   ];
   const comparison = order === 'asc' ? '>' : '<';
   if (sort === 'created')
@@ -95,7 +98,7 @@ export function listQuery(
   const after = cursor === undefined ? null : placeOf(cursor, sort);
   return {
     text: `SELECT * FROM (${selectKeys(`(${sql})::text AS sorted, (${sql}) AS place,`)} ${FILTERED}) AS k
-      WHERE ($4::uuid IS NULL OR (place, id) ${comparison} ($14::${type}, $4))
+      WHERE ($4::uuid IS NULL OR (place, id) ${comparison} ($15::${type}, $4))
       ORDER BY place ${order}, id ${order} LIMIT $6`,
     values: [...filter(after?.id ?? null), after?.value ?? null],
     page: (rows) => {

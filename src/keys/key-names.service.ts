@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { COST_CENTERS } from './cost-centers.js';
+import { type GroupedAnnotation, KEY_ANNOTATIONS } from './key-annotations.js';
 
 const TEAMS = 'SELECT id, name FROM team WHERE id = ANY($1)';
 /** Revoked and disabled keys too. */
@@ -44,9 +44,16 @@ export class KeyNames {
   }
 
   /** Cost centers by the ID of the key, without keys that have none. */
-  async costCenters(): Promise<Map<string, string>> {
-    const rows = await this.dataSource.query<{ key_id: string; cost_center: string }[]>(COST_CENTERS);
-    return new Map(rows.map(({ key_id, cost_center }) => [key_id, cost_center]));
+  costCenters(): Promise<Map<string, string>> {
+    return this.annotations('cost_center');
+  }
+
+  /** Owners or cost centers by the ID of the key, without keys that have none. @internal */
+  async annotations(name: GroupedAnnotation): Promise<Map<string, string>> {
+    const rows = await this.dataSource.query<{ key_id: string; value: string }[]>(
+      `SELECT key_id, ${name} AS value FROM (${KEY_ANNOTATIONS}) AS keys WHERE ${name} IS NOT NULL`,
+    );
+    return new Map(rows.map(({ key_id, value }) => [key_id, value]));
   }
 
   private async find<T>(sql: string, ids: readonly string[]): Promise<(T & { id: string })[]> {

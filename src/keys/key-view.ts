@@ -1,6 +1,6 @@
 import { type RuleValues, rulesSql, shownLimits } from '../limit-rules/stored-rules.js';
 import { pick } from '../platform/pick.js';
-import { ANNOTATIONS, type Annotations } from '../teams/annotations.js';
+import { ANNOTATIONS, type Annotations, annotationsSql, KEY_OWNER } from '../teams/annotations.js';
 import { SHOWN_SETTINGS } from './gateway-key.entity.js';
 import type { KeyView } from './keys.schema.js';
 
@@ -9,7 +9,7 @@ export type KeyRow = Pick<
   KeyView,
   | (typeof SHOWN_SETTINGS)[number]
   | keyof Annotations
-  | ('id' | 'name' | 'team' | 'team_id' | 'prefix' | 'cache' | 'owner' | 'owner_id' | 'version')
+  | ('id' | 'name' | 'team' | 'team_id' | 'prefix' | 'cache' | 'self_service' | 'owner_id' | 'version')
 > & {
   created_at: Date;
   previous_secret_expires_at: Date | null;
@@ -27,7 +27,8 @@ export type KeyRow = Pick<
 export const selectKeys = (more = '') => `
   SELECT ${more} k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
-         k.revoked_at, ${[...SHOWN_SETTINGS, ...ANNOTATIONS].map((name) => `k.${name}`).join(', ')}, k.cache, k.owner, k.owner_id, k.version,
+         k.revoked_at, ${SHOWN_SETTINGS.map((name) => `k.${name}`).join(', ')}, ${annotationsSql('k', KEY_OWNER)}, k.cache,
+         k.owner IS NOT NULL AS self_service, k.owner_id, k.version,
          (${rulesSql('k.id')}) AS rules
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
@@ -70,7 +71,7 @@ export function keyView(row: KeyRow): KeyView {
     cache: row.cache && { ttl_seconds: row.cache.ttl_seconds, shared: row.cache.shared },
     ...shownLimits(row.rules, 'key'),
     ...pick(row, ANNOTATIONS),
-    owner: row.owner,
+    self_service: row.self_service,
     owner_id: row.owner_id,
     version: row.version,
   };

@@ -81,17 +81,18 @@ export const keySchema = z
     ...modelRulesView,
     ...shownLimitMembers,
     ...annotationsView,
-    owner: z.string().nullable().meta({
-      description: 'Member of the team who created the key for themselves; null for other keys.',
-      example: 'sso:jane@example.com',
+    self_service: z.boolean().meta({
+      description:
+        'Whether a member of the team, its `owner`, created the key for themselves: within `self_service` of the team.',
+      example: false,
     }),
     owner_id: z
       .string()
       .nullable()
       .meta({
         description:
-          'The owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for other keys, and those of ' +
-          'earlier versions, which belong to the name.',
+          'Of a key with `self_service`: the owner for good, whatever the name: `token:<ID>` or `sso:<issuer>#<sub>`; null for ' +
+          'other keys, and those of earlier versions, which belong to the name.',
         example: 'sso:https://login.example.com#8f2c0a',
       }),
     version: version(),

@@ -32,7 +32,7 @@ import { TeamsService } from '../teams/teams.service.js';
 export type NewKey = KeyGrant & LimitMembers & { team: string };
 
 /** Fields of a key that can be changed. */
-export type KeyChange = Partial<KeyGrant & { disabled: boolean }> & LimitMembers;
+export type KeyChange = Partial<Omit<KeyGrant, 'member'> & { disabled: boolean }> & LimitMembers;
 
 /** Of each team that has keys. */
 const COUNTS = `
@@ -81,7 +81,7 @@ export class KeysService {
   ): Promise<IssuedKey> {
     const { id: teamId } = await this.teams.resolve(team);
     // Those of a member's key are its team's, which were known; one that is gone allows nothing.
-    if (grant.owner === undefined) await mustBeKnownProviders(this.manager, grant.providers);
+    if (grant.member === undefined) await mustBeKnownProviders(this.manager, grant.providers);
     const limits = changedLimits(NO_LIMITS, grant);
     const creating = transacted(this.manager, async (manager) => {
       await check?.(manager);
@@ -120,7 +120,8 @@ export class KeysService {
    * @param as given: somebody who may change only some keys, see change()
    * @param check runs before the change, if something differs
    * @throws ServiceError not_found; invalid for an unknown provider; conflict if it was changed since `expected`, when its
-   *   team has a key of this name, or when it is revoked: then only its name can be changed, to free it
+   *   team has a key of this name, or when it is revoked: then only its name can be changed, to free it; invalid for an
+   *   owner of a key that a member created for themselves
    */
   async update(
     id: string,
@@ -135,6 +136,7 @@ export class KeysService {
       const limits = changedLimits(key, change);
       const limitsDiffer = !sameLimits(limits, key);
       if (differences.length === 0 && !limitsDiffer) return null;
+      if (differences.includes('owner')) mustNotBeOwn(key);
       await check?.(manager, key);
       // A provider that the key has already may be gone by now.
       if (differences.includes('providers')) await mustBeKnownProviders(manager, change.providers);
@@ -245,6 +247,12 @@ async function find(manager: EntityManager, id: string, scope: Scope = null): Pr
 async function isOwn(manager: EntityManager, id: string, owner: Access): Promise<boolean> {
   const [{ own }] = await manager.query<[{ own: boolean }]>(IS_OWN, [id, ...ownerValues(owner)]);
   return own;
+}
+
+/** @throws ServiceError invalid for a key that a member created for themselves */
+function mustNotBeOwn({ self_service: isOwn }: KeyView): void {
+  if (isOwn)
+    throw ServiceError.of('invalid', 'owner', 'is the member who created this key, and cannot be changed');
 }
 
 function mustNotBeRevoked({ revoked_at }: Pick<KeyView, 'revoked_at'>): void {

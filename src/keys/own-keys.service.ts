@@ -74,7 +74,7 @@ export class OwnKeysService {
           providers: allowed.providers,
           endpoints: 'inference',
           idempotency: 'forward',
-          owner: by,
+          member: by,
           ...budgetOf(allowed),
         },
         by.actor,

@@ -45,12 +45,13 @@ export class TeamsService {
 
   /** Newest first. @throws ServiceError invalid for a foreign cursor */
   async list(
-    { search, contact, cost_center: costCenter, ...page }: TeamFilter,
+    { search, owner: ownedBy, contact, cost_center: costCenter, ...page }: TeamFilter,
     scope: Scope = null,
   ): Promise<Page<TeamView>> {
     const { where, ...options } = pageOptions(page, scope);
     const asked = {
       ...(search !== undefined && { name: And(...patternsOf(search).map((word) => ILike(word))) }),
+      ...(ownedBy !== undefined && { ownedBy }),
       ...(contact !== undefined && { contact }),
       ...(costCenter !== undefined && { costCenter }),
     };

@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors/service-error.js';
 import type { PageRequest } from '../database/page.js';
-import { COST_CENTERS } from '../keys/cost-centers.js';
+import { GROUPED_ANNOTATIONS, KEY_ANNOTATIONS } from '../keys/key-annotations.js';
 import { type Conditions, type RequestFilter, SESSION_COLUMN } from '../requests/request-query.js';
 import { type Measure, MEASURES } from './measures.js';
 import {
@@ -133,15 +133,15 @@ export function usageSql(
                ${place.sort === 'p95' ? `, ${percentileSql('latency', 0.95)} AS ${SORTS.p95}` : ''} FROM (
           SELECT ${[...texts, ...shown].join(', ')} FROM (
             SELECT ${[...values, ...sums].join(', ')}
-            FROM ${withCostCenters(groups, source.from)}
+            FROM ${withAnnotations(groups, source.from)}
             GROUP BY ${names.map((_, i) => i + 1).join(', ')}) AS added) AS groups) AS sums) AS usage
     ${pageSql(groups, names, conditions, place)}`;
 }
 
-/** Joins the present cost centers of keys to the rows of a source, if a group needs them. */
-function withCostCenters(groups: readonly UsageGroup[], from: string): string {
-  if (!groups.includes('cost_center')) return from;
-  return `(SELECT * FROM ${from}) AS counted LEFT JOIN (${COST_CENTERS}) AS centers USING (key_id)`;
+/** Joins the present owners and cost centers of keys to the rows of a source, if a group needs them. */
+function withAnnotations(groups: readonly UsageGroup[], from: string): string {
+  if (!GROUPED_ANNOTATIONS.some((name) => groups.includes(name))) return from;
+  return `(SELECT * FROM ${from}) AS counted LEFT JOIN (${KEY_ANNOTATIONS}) AS noted USING (key_id)`;
 }
 
 /** The sum that a page is sorted by, as a number: 0 for a group without a cost. */

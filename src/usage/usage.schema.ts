@@ -111,6 +111,10 @@ export const usageSchema = z
       example: 'ptn_4fGh7Kq2',
     }),
     key_id: shownId('the key').optional(),
+    owner: z.string().nullable().optional().meta({
+      description: 'Present owner of the key or its team; null for calls of keys without one.',
+      example: 'jane@example.com',
+    }),
     cost_center: z.string().nullable().optional().meta({
       description: 'Present cost center of the key or its team; null for calls of keys without one.',
       example: 'CC-4711',
@@ -176,7 +180,7 @@ const groups = z
 const question = {
   group_by: groups.prefault('team,day').meta({
     description:
-      'What to group by, separated by commas: team, key, cost_center, provider, model, end_user, session, tag:<name>, and one period ' +
+      'What to group by, separated by commas: team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period ' +
       '(see `interval`).',
     example: 'model,day',
   }),
@@ -236,6 +240,7 @@ export const statementSchema = z
     as_of: timestamp('Calls recorded until then are counted.'),
     team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
     team_id: shownId('the team'),
+    owner: line.meta({ description: 'Present owner of the team.', example: 'jane@example.com' }),
     cost_center: line.meta({ description: 'Present cost center of the team.', example: 'CC-4711' }),
     contact: line.meta({ description: 'Present contact of the team.', example: '#search' }),
     lines: z

@@ -8,6 +8,7 @@ const HOSTILE = '=HYPERLINK("https://x.example")<img src=x onerror=alert(1)>\'; 
 
 interface Shown {
   id: string;
+  owner: string | null;
   contact: string | null;
   cost_center: string | null;
   note: string | null;
@@ -16,7 +17,7 @@ interface Page {
   data: (Shown & { name: string })[];
 }
 interface Usage {
-  data: { cost_center: string | null; team?: string; calls: number }[];
+  data: { owner?: string | null; cost_center: string | null; team?: string; calls: number }[];
   totals: { calls: number } | null;
   next_cursor: string | null;
 }
@@ -36,11 +37,17 @@ describe.each([
   ['team', '/teams', {}],
   ['key', '/keys', { team: 'default' }],
 ] as const)('a %s', (type, path, more) => {
-  const all = { contact: '#search-oncall', cost_center: 'CC-1', note: `First line.\n${HOSTILE}` };
+  const all = {
+    owner: 'ada@example.com',
+    contact: '#search-oncall',
+    cost_center: 'CC-1',
+    note: `First line.\n${HOSTILE}`,
+  };
 
   it('has none at first, and those that it is created with', async () => {
     const { id: bare } = await postern.admin<Shown>('POST', path, { name: `bare ${type}`, ...more });
     expect(await postern.admin('GET', `${path}/${bare}`)).toMatchObject({
+      owner: null,
       contact: null,
       cost_center: null,
       note: null,
@@ -63,6 +70,8 @@ describe.each([
   });
 
   it.each([
+    ['owner', 'that is empty', ''],
+    ['owner', 'with a gateway key', `ptn_${'a'.repeat(38)}`],
     ['contact', 'that is empty', ''],
     ['contact', 'with a space at its start', ' jane'],
     ['contact', 'of two lines', 'a\nb'],
@@ -90,9 +99,14 @@ describe.each([
 
 describe('lists', () => {
   beforeAll(async () => {
-    await postern.admin('POST', '/teams', { name: 'charged', cost_center: 'CC-9', contact: 'ada' });
+    await postern.admin('POST', '/teams', {
+      name: 'charged',
+      cost_center: 'CC-9',
+      contact: 'ada',
+      owner: 'ann',
+    });
     await postern.admin('POST', '/keys', { team: 'charged', name: 'inherits' });
-    const own = { cost_center: 'CC-own', contact: 'bob' };
+    const own = { cost_center: 'CC-own', contact: 'bob', owner: 'ben' };
     await postern.admin('POST', '/keys', { team: 'charged', name: 'its own', ...own });
     await postern.admin('POST', '/teams', { name: 'not charged' });
     await postern.admin('POST', '/keys', { team: 'not charged', name: 'free' });
@@ -102,6 +116,12 @@ describe('lists', () => {
     expect(await names('/teams?cost_center=CC-9')).toEqual(['charged']);
     expect(await names('/teams?contact=ada')).toEqual(['charged']);
     expect(await names('/teams?contact=ad')).toEqual([]);
+    expect(await names('/teams?owner=ann')).toEqual(['charged']);
+    expect(await names('/teams?owner=ben')).toEqual([]);
+    expect(await names('/keys?owner=ann')).toEqual(['inherits']);
+    expect(await names('/keys?owner=ben')).toEqual(['its own']);
+    expect(await names('/keys?owner=ben&sort=name')).toEqual(['its own']);
+    expect(await names('/keys?search=ann')).toEqual(['inherits']);
     expect(await names('/keys?cost_center=CC-9')).toEqual(['inherits']);
     expect(await names('/keys?cost_center=CC-own')).toEqual(['its own']);
     expect(await names('/keys?contact=ada&team=charged')).toEqual(['inherits']);
@@ -147,6 +167,26 @@ describe('usage by cost center', () => {
       [null, 1],
     ]);
     expect(totals).toMatchObject({ calls: 6, cost_usd: '3.000000000' });
+  });
+
+  it('counts by owner in the same way, also beside the cost center and in a table', async () => {
+    const { data, totals } = await usage('group_by=owner,cost_center&sort=calls');
+    expect(data.map(({ owner, cost_center, calls }) => [owner, cost_center, calls])).toEqual([
+      ['ann', 'CC-9', 3],
+      ['ben', 'CC-own', 2],
+      [null, null, 1],
+    ]);
+    expect(totals).toMatchObject({ calls: 6, cost_usd: '3.000000000' });
+    const table = await fetch(`${postern.url}/admin/v1/usage/export?group_by=owner`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    const [head, ...lines] = (await table.text()).trimEnd().split('\n');
+    expect(head).toMatch(/^time_zone,from,to,owner,cost_usd,/);
+    expect(lines.map((line) => line.split(',').slice(3, 5))).toEqual([
+      ['ann', '1.500000000'],
+      ['ben', '1.000000000'],
+      ['', '0.500000000'],
+    ]);
   });
 
   it('pages, sorted by a sum or not, and beside other groups', async () => {
@@ -199,18 +239,54 @@ describe('usage by cost center', () => {
   });
 });
 
+const asMember = (token: string, method: string, path: string, body: object) =>
+  fetch(`${postern.url}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
 describe('a key of a member', () => {
   it('has none of their choice', async () => {
     await postern.admin('POST', '/teams', { name: 'open', self_service: { keys_per_user: 2, max_days: 30 } });
     const member = { name: 'self-service', role: 'team', teams: ['open'] };
     const { token } = await postern.admin<{ token: string }>('POST', '/tokens', member);
-    const key = { team: 'open', name: 'mine', cost_center: 'somebody else' };
-    const response = await fetch(`${postern.url}/admin/v1/keys`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(key),
+    for (const more of [{ cost_center: 'somebody else' }, { owner: 'somebody else' }]) {
+      const response = await asMember(token, 'POST', '/keys', { team: 'open', name: 'mine', ...more });
+      expect(response.status).toBe(403);
+    }
+  });
+
+  it('has the member as its owner, which nobody changes; a name noted as owner is no right', async () => {
+    const member = { name: 'noted', role: 'team', teams: ['open'] };
+    const { token } = await postern.admin<{ token: string }>('POST', '/tokens', member);
+    const made = await asMember(token, 'POST', '/keys', { team: 'open', name: 'of noted' });
+    const own = (await made.json()) as Shown;
+    expect(own).toMatchObject({ owner: 'token:noted', self_service: true });
+    const changed = await call(postern, 'PATCH', `/keys/${own.id}`, { owner: 'somebody else' });
+    expect([changed.status, fieldsOf(changed)]).toEqual([400, ['owner']]);
+    // The file of an administrator may name the key without saying whose it is.
+    const file = { keys: [{ team: 'open', name: 'of noted', note: 'by file' }] };
+    await postern.admin('POST', '/apply', { document: file });
+    expect(await postern.admin('GET', `/keys/${own.id}`)).toMatchObject({
+      owner: 'token:noted',
+      note: 'by file',
     });
-    expect(response.status).toBe(403);
+
+    const { id } = await postern.admin<Shown>('POST', '/keys', {
+      team: 'open',
+      name: 'of administrators',
+      owner: 'token:noted',
+    });
+    expect(await postern.admin('GET', `/keys/${id}`)).toMatchObject({
+      owner: 'token:noted',
+      self_service: false,
+      owner_id: null,
+    });
+    for (const action of ['rotate', 'revoke']) {
+      expect((await asMember(token, 'POST', `/keys/${id}/${action}`, {})).status).toBe(403);
+    }
+    expect((await asMember(token, 'POST', `/keys/${own.id}/revoke`, {})).status).toBe(200);
   });
 });
 
@@ -224,20 +300,45 @@ it('the holder of a key does not see them', async () => {
 
 describe('on the command line', () => {
   it('are set, shown, listed, cleared, and grouped by', async () => {
-    const options = ['--contact', 'ada@example.com', '--cost-center', 'CC-77', '--note', 'one\ntwo'];
+    const options = [
+      '--owner',
+      'ann',
+      '--contact',
+      'ada@example.com',
+      '--cost-center',
+      'CC-77',
+      '--note',
+      'one\ntwo',
+    ];
     expect((await cli('teams', 'create', 'by cli', ...options)).code).toBe(0);
     expect(
-      (await cli('keys', 'create', '--team', 'by cli', '--name', 'batch', '--contact', 'eve')).code,
+      (
+        await cli(
+          'keys',
+          'create',
+          '--team',
+          'by cli',
+          '--name',
+          'batch',
+          '--owner',
+          'ben',
+          '--contact',
+          'eve',
+        )
+      ).code,
     ).toBe(0);
     expect((await cli('teams', 'show', 'by cli')).stdout).toMatch(
-      /contact +ada@example\.com\ncost center +CC-77\nnote +one\n +two\n/,
+      /owner +ann\ncontact +ada@example\.com\ncost center +CC-77\nnote +one\n +two\n/,
     );
-    expect((await cli('keys', 'show', 'by cli/batch')).stdout).toMatch(/contact +eve\n/);
+    expect((await cli('keys', 'show', 'by cli/batch')).stdout).toMatch(/owner +ben\ncontact +eve\n/);
     const teams = await cli('teams', 'list', '--cost-center', 'CC-77');
     expect(teams.stdout).toMatch(
-      /^NAME +STATUS +CONTACT +COST CENTER +CREATED.*\nby cli +active +ada@example\.com +CC-77 /,
+      /^NAME +STATUS +OWNER +CONTACT +COST CENTER +CREATED.*\nby cli +active +ann +ada@example\.com +CC-77 /,
     );
     expect((await cli('keys', 'list', '--cost-center', 'CC-77')).stdout).toContain('by cli/batch');
+    expect((await cli('keys', 'list', '--owner', 'ben', '--team', 'by cli')).stdout).toContain(
+      'by cli/batch',
+    );
     expect((await cli('teams', 'update', 'by cli', '--note', 'none', '--contact', 'none')).code).toBe(0);
     expect(JSON.parse((await cli('teams', 'show', 'by cli', '--json')).stdout)).toMatchObject({
       contact: null,
@@ -249,5 +350,6 @@ describe('on the command line', () => {
     expect((await cli('usage', '--group-by', 'cost_center')).stdout).toMatch(
       /^COST CENTER +CALLS[^]*\nCC-9 +3 /,
     );
+    expect((await cli('usage', '--group-by', 'owner')).stdout).toMatch(/^OWNER +CALLS[^]*\nann +3 /);
   });
 });

@@ -104,6 +104,7 @@ const shared = {
   limits: maybe(fc.record(rates)),
   budgets,
   each_end_user: maybe(fc.record({ ...rates, budgets })),
+  owner: maybe(name),
   contact: maybe(name),
   cost_center: maybe(name),
   note: maybe(note),
@@ -255,7 +256,7 @@ describe('postern export', () => {
       limits: { requests_per_minute: 1 },
       budgets: [{ usd: '1', period: 'day' }],
       each_end_user: { concurrent_requests: 1 },
-      ...{ contact: 'jane', cost_center: '4711', note: 'one\ntwo' },
+      ...{ owner: 'ann', contact: 'jane', cost_center: '4711', note: 'one\ntwo' },
       disabled: true,
     };
     const [env, secret] = [{ TOKENS: 'oauth-canary', ROWS: 'canary:0123456789' }, { env: 'TOKENS' }];

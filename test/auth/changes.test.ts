@@ -11,6 +11,7 @@ const NO_CALL = [
   'created_at',
   'owner',
   'owner_id',
+  'owned_by',
   'contact',
   'cost_center',
   'note',

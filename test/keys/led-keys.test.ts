@@ -148,7 +148,7 @@ describe('a lead does not', () => {
 
   it('move a key', async () => {
     const id = await made();
-    for (const member of ['team', 'team_id', 'owner', 'owner_id'])
+    for (const member of ['team', 'team_id', 'owner_id', 'self_service'])
       expect(field(await ask(lead, 'PATCH', `/keys/${id}`, { [member]: others.team }))).toEqual([
         400,
         member,

@@ -110,7 +110,7 @@ describe('a member of a team that allows it', () => {
   });
 
   it('may not choose the owner', async () => {
-    expect((await make(jane, { owner: 'token:joe' })).status).toBe(400);
+    expect((await make(jane, { owner: 'token:joe' })).status).toBe(403);
   });
 
   it('may not make it live longer', async () => {

@@ -16,6 +16,7 @@ beforeAll(async () => {
     name: 'search, "EU"',
     cost_center: '=CC-1',
     contact: '#search',
+    owner: '@ann',
   });
   const key = await gateway.admin<{ id: string }>('POST', '/keys', { team: made.id, name: 'ci' });
   Object.assign(team, { id: made.id, key: key.id });
@@ -109,7 +110,7 @@ describe('a statement', () => {
         team_id: team.id,
       },
       ...{ from: '2026-09-30T22:00:00.000Z', to: '2026-10-31T23:00:00.000Z' },
-      ...{ cost_center: '=CC-1', contact: '#search' },
+      ...{ owner: '@ann', cost_center: '=CC-1', contact: '#search' },
       lines: [
         { key: 'ci', provider: 'openai', model: 'gpt-5.6', cost_usd: '0.000000001', unknown_calls: 1 },
         { key: 'ci', provider: 'openai', model: 'unpriced', cost_usd: null, unpriced_calls: 1 },
@@ -129,10 +130,10 @@ describe('a statement', () => {
     expect(name).toBe('postern-usage-2026-10-01-to-2026-10-31-statement-search_EU_.csv');
     const [head, first] = text.split('\n');
     expect(head).toBe(
-      `cost_center,contact,time_zone,from,to,month,team,team_id,key,key_id,provider,model,${FIGURES}`,
+      `owner,cost_center,contact,time_zone,from,to,month,team,team_id,key,key_id,provider,model,${FIGURES}`,
     );
     const place = `${RANGE},2026-10,"search, ""EU""",${team.id},ci,${team.key},openai,gpt-5.6,`;
-    expect(first?.slice(0, place.length + 15)).toBe(`'=CC-1,#search,${place}`);
+    expect(first?.slice(0, place.length + 21)).toBe(`'@ann,'=CC-1,#search,${place}`);
   });
 
   it('is what the command shows', async () => {
@@ -146,7 +147,7 @@ describe('a statement', () => {
     const { text } = await read(`statement?team=${team.id}&month=2026-10&format=csv`);
     expect(await of('--format', 'csv')).toBe(text);
     const shown = await of();
-    expect(shown).toMatch(/^search, "EU", 2026-10 \(Europe\/Berlin\), cost center =CC-1\n/);
+    expect(shown).toMatch(/^search, "EU", 2026-10 \(Europe\/Berlin\), owner @ann, cost center =CC-1\n/);
     expect(shown).toMatch(/\nTOTAL +.* 3 /);
     expect(shown).toContain('\ncost 0.000000001 · unknown calls 1 · between 0.250 and 0.500 more\n');
     expect(shown).toMatch(/ 0\.250 to 0\.500 /);

@@ -151,7 +151,7 @@ const signedInPages = [
     ...signedInPage,
     path: '/keys',
     validateSearch: searchParams(
-      ['q', 'team', 'cost_center', 'expires_before', 'unused_since', 'key', 'new', 'find'],
+      ['q', 'team', 'owner', 'cost_center', 'expires_before', 'unused_since', 'key', 'new', 'find'],
       { ...QUERY_VALUES.listKeys, sort: ['team', 'expires', 'used', 'calls', 'cost'], order: ORDERS },
     ),
     component: lazyPage(() => import('../pages/keys/page')),
@@ -159,7 +159,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/teams',
-    validateSearch: searchParams(['q', 'cost_center', 'open', 'new', 'sort'], { order: ORDERS }),
+    validateSearch: searchParams(['q', 'owner', 'cost_center', 'open', 'new', 'sort'], { order: ORDERS }),
     component: lazyPage(() => import('../pages/teams/page')),
   }),
   createRoute({

@@ -2,6 +2,8 @@ import { createContext, use } from 'react';
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { api, type ResponseOf } from '../api/client';
 
+type Key = ResponseOf<'/admin/v1/keys/{id}', 'get'>;
+
 type SessionState = ResponseOf<'/admin/v1/session', 'get'> & {
   /** Whoever was signed in has left by signing out: what this page shows is not kept. */
   left?: true;
@@ -45,12 +47,14 @@ export function useLeads(): boolean {
 }
 
 /** Whether the one who is signed in may rotate and revoke a key: it is an own one, or of a team that one leads. */
-export function useIsOwn(): (key: { owner: string | null; owner_id: string | null }) => boolean {
+export function useIsOwn(): (key: Pick<Key, 'self_service' | 'owner' | 'owner_id'>) => boolean {
   const session = use(ShownSession);
   // Keys that an earlier version created have only the name of their owner.
-  return ({ owner, owner_id: id }) =>
+  return ({ self_service: isMembers, owner, owner_id: id }) =>
     session?.role === 'lead' ||
-    (session?.role === 'team' && (id === null ? owner === session.actor : id === session.user_id));
+    (session?.role === 'team' &&
+      isMembers &&
+      (id === null ? owner === session.actor : id === session.user_id));
 }
 
 /** @param keeps the one whose page stays open if the same one signs in again; absent: all that was read is forgotten */

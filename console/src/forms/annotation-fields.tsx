@@ -3,22 +3,26 @@ import type { ReactNode } from 'react';
 import type { ApiError, ResponseOf } from '../api/client';
 
 /** What people note about a team or a key. */
-export type Annotations = Pick<ResponseOf<'/admin/v1/teams/{id}', 'get'>, 'contact' | 'cost_center' | 'note'>;
+export type Annotations = Pick<
+  ResponseOf<'/admin/v1/teams/{id}', 'get'>,
+  'owner' | 'contact' | 'cost_center' | 'note'
+>;
 
-export const NO_ANNOTATIONS: Annotations = { contact: null, cost_center: null, note: null };
+export const NO_ANNOTATIONS: Annotations = { owner: null, contact: null, cost_center: null, note: null };
 
 /** Members that the API compares and shows, from any team or key. */
-export function annotationsOf({ contact, cost_center, note }: Annotations): Annotations {
-  return { contact, cost_center, note };
+export function annotationsOf({ owner, contact, cost_center, note }: Annotations): Annotations {
+  return { owner, contact, cost_center, note };
 }
 
-/** Contact, cost center and note of a team or a key. An empty field is none. */
+/** Owner, contact, cost center and note of a team or a key. An empty field is none. */
 export function AnnotationFields({
   value,
   onChange,
   error,
   inherited,
   charged = true,
+  owned = true,
 }: {
   value: Annotations;
   onChange: (value: Annotations) => void;
@@ -27,6 +31,8 @@ export function AnnotationFields({
   inherited?: Annotations;
   /** Whether the cost center can be set. */
   charged?: boolean;
+  /** Whether the owner can be set: that of a member's own key is the member. */
+  owned?: boolean;
 }) {
   const field = (name: keyof Annotations, label: string, placeholder: string) => ({
     label,
@@ -40,6 +46,7 @@ export function AnnotationFields({
   return (
     <>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        {owned && <TextInput {...field('owner', 'Owner', 'Person or group')} maxLength={200} />}
         <TextInput {...field('contact', 'Contact', 'Person or channel')} maxLength={200} />
         {charged && <TextInput {...field('cost_center', 'Cost center', 'Who is charged')} maxLength={200} />}
       </SimpleGrid>
@@ -56,12 +63,13 @@ export function AnnotationFields({
 
 /** Their lines in a drawer. @param inherited of the key's team */
 export function annotationFacts(
-  { contact, cost_center, note }: Annotations,
+  { owner, contact, cost_center, note }: Annotations,
   inherited?: Annotations,
 ): [string, ReactNode][] {
   const or = (own: string | null, ofTeam: string | null | undefined) =>
     own ?? (ofTeam == null ? undefined : `${ofTeam} (of the team)`);
   return [
+    ['Owner', or(owner, inherited?.owner)],
     ['Contact', or(contact, inherited?.contact)],
     ['Cost center', or(cost_center, inherited?.cost_center)],
     ['Note', note === null ? undefined : <span style={{ whiteSpace: 'pre-wrap' }}>{note}</span>],

@@ -72,6 +72,7 @@ export function metricOf(id: string | undefined): Metric {
 export const DIMENSIONS = {
   team: 'Team',
   key: 'Key',
+  owner: 'Owner',
   cost_center: 'Cost center',
   provider: 'Provider',
   model: 'Model',
@@ -91,6 +92,8 @@ export function groupLabel(row: UsageRow, dimension: Dimension): string {
       return row.team ?? 'Deleted team';
     case 'key':
       return row.key === null || row.key === undefined ? 'Deleted key' : `${row.team ?? '?'} / ${row.key}`;
+    case 'owner':
+      return row.owner ?? 'No owner';
     case 'cost_center':
       return row.cost_center ?? 'No cost center';
     case 'provider':

@@ -41,7 +41,6 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['on disconnect', key.on_disconnect ?? 'as the provider says'],
     ...modelRuleLines(key),
     ...limitLines(key),
-    ...(key.owner === null ? [] : [['owner', key.owner] as const]),
     ...annotationLines(key),
     ...(previous === null
       ? []

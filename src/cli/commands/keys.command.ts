@@ -122,7 +122,9 @@ Examples:
   addSettings(
     keys
       .command('update')
-      .description('change the name, expiry, permissions, limits, budgets, contact or cost center of a key')
+      .description(
+        'change the name, expiry, permissions, limits, budgets, owner, contact or cost center of a key',
+      )
       .argument(...KEY_ARGUMENT)
       .option('--name <name>', 'new name, unique within the team'),
   )

@@ -119,7 +119,7 @@ export function teamsCommand(): Command {
     teams
       .command('update')
       .description(
-        'change the name, models, limits, budgets, contact or cost center of a team, or what its members may do',
+        'change the name, models, limits, budgets, owner, contact or cost center of a team, or what its members may do',
       )
       .argument(...TEAM_ARGUMENT)
       .option('--name <name>', 'new name'),

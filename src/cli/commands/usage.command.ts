@@ -39,7 +39,7 @@ export function usageCommand(): Command {
     .description('sum up calls, errors, tokens, costs and bytes')
     .option(
       '--group-by <groups>',
-      'team, key, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour, half_hour or minute, separated by commas (default: team,day)',
+      'team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour, half_hour or minute, separated by commas (default: team,day)',
     )
     .option(
       '--tz <zone>',
@@ -137,9 +137,9 @@ async function printStatement({ api, out }: Session, { team, month, format }: St
   if (isCsv(format)) return copy(await api.stream('usage/statement', { ...query, format: 'csv' }));
   const statement = await api.get<Statement>('usage/statement', query);
   if (out.isJson) return out.json(statement);
-  const { lines, totals, time_zone: zone, cost_center: center, is_over: isOver } = statement;
+  const { lines, totals, time_zone: zone, owner, cost_center: center, is_over: isOver } = statement;
   out.note(
-    `${statement.team}, ${month} (${zone})${center === null ? '' : `, cost center ${center}`}${isOver ? '' : ': the month is not over'}\n`,
+    `${statement.team}, ${month} (${zone})${owner === null ? '' : `, owner ${owner}`}${center === null ? '' : `, cost center ${center}`}${isOver ? '' : ': the month is not over'}\n`,
   );
   // The team is that of the statement.
   const data = lines.map(({ team_id: _, ...row }) => row);
@@ -192,6 +192,7 @@ function columnsOf({ data }: UsageTable, totals: UsageSums | null): readonly Usa
       : // A team that was deleted has only its ID.
         has('team') && { head: 'TEAM', cell: ({ team, team_id: id }) => team ?? id ?? null, min: 8 },
     has('key_prefix') && { head: 'PREFIX', cell: ({ key_prefix: prefix }) => prefix ?? null, drop: 6 },
+    has('owner') && { head: 'OWNER', cell: ({ owner }) => owner ?? null, min: 8 },
     has('cost_center') && {
       head: 'COST CENTER',
       cell: ({ cost_center: center }) => center ?? null,

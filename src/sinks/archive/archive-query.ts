@@ -1,3 +1,4 @@
+import type { GroupedAnnotation } from '../../keys/key-annotations.js';
 import type { ArchivePage } from '../../requests/log-archive.js';
 import {
   IS_ERROR_SQL,
@@ -22,12 +23,21 @@ function texts(name: string): string {
   return `JSONExtract({${name}: String}, 'Array(String)')`;
 }
 
+/** The parameters that have the keys with such an annotation, and its values. */
+export const annotationParams = (name: GroupedAnnotation) => [`${name}_keys`, `${name}_values`] as const;
+
+function annotation(name: GroupedAnnotation): string {
+  const [keys, values] = annotationParams(name);
+  return `nullIf(transform(toString(key_id), ${texts(keys)}, ${texts(values)}, ''), '')`;
+}
+
 /** What usage groups by, where it is not a column of the group's name. */
 export const GROUP_COLUMNS: Record<string, string> = {
   team: 'toString(team_id)',
   key: 'toString(key_id)',
   session: SESSION_COLUMN,
-  cost_center: `nullIf(transform(toString(key_id), ${texts('centered_keys')}, ${texts('cost_centers')}, ''), '')`,
+  owner: annotation('owner'),
+  cost_center: annotation('cost_center'),
 };
 
 /** The conditions of each filter, with its value as a parameter of the same name. */

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { ServiceError } from '../../errors/service-error.js';
+import { GROUPED_ANNOTATIONS } from '../../keys/key-annotations.js';
 import { KeyNames } from '../../keys/key-names.service.js';
 import { MEASURES } from '../../usage/measures.js';
 import { type ArchivedUsage, UsageArchive, type UsageArchiveReader } from '../../usage/usage-archive.js';
@@ -7,7 +8,7 @@ import type { UsageGroup } from '../../usage/usage-groups.js';
 import { memberOf, type UsageRequest } from '../../usage/usage-query.js';
 import { NO_USAGE, type UsageSums } from '../../usage/usage.schema.js';
 import { ClickHouseReader } from './clickhouse-reader.service.js';
-import { groupName, sumName, totalName, usageQuery } from './usage-query.js';
+import { groupName, type KeyAnnotations, sumName, totalName, usageQuery } from './usage-query.js';
 
 type Row = Record<string, string | number | number[] | null>;
 
@@ -31,9 +32,11 @@ export class ClickHouseUsage implements UsageArchiveReader {
         'sort',
         'cannot be p95 for days that only the archive has; choose another, or a later from',
       );
-    const centers = groups.includes('cost_center') ? await this.names.costCenters() : undefined;
+    const annotations: KeyAnnotations = {};
+    for (const name of GROUPED_ANNOTATIONS)
+      if (groups.includes(name)) annotations[name] = await this.names.annotations(name);
     const { data, sink } = await this.clickhouse.read<Row>((table) =>
-      usageQuery(table, groups, request, zone, centers),
+      usageQuery(table, groups, request, zone, annotations),
     );
     const [first] = data;
     return {

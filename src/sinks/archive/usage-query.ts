@@ -1,7 +1,11 @@
+import { GROUPED_ANNOTATIONS, type GroupedAnnotation } from '../../keys/key-annotations.js';
 import { type Measure, MEASURES } from '../../usage/measures.js';
 import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from '../../usage/usage-groups.js';
 import { type UsageRequest, valuesOf } from '../../usage/usage-query.js';
-import { type ArchiveQuery, conditionsOf, GROUP_COLUMNS } from './archive-query.js';
+import { annotationParams, type ArchiveQuery, conditionsOf, GROUP_COLUMNS } from './archive-query.js';
+
+/** The values of keys by their IDs, by the group that needs them. */
+export type KeyAnnotations = Partial<Record<GroupedAnnotation, ReadonlyMap<string, string>>>;
 
 /** Measures that are shown, or from which what is shown is computed. */
 const ENTRIES = Object.entries<Measure>(MEASURES).filter(([, { type }]) => type !== 'double precision');
@@ -49,7 +53,7 @@ const sorted = (sort: UsageSort): string =>
  * One row per group, in the order of Postgres; on the first page each with the sums over all groups. WITH TOTALS would
  * return text that is no JSON if there are no groups.
  *
- * @param groups as inOrder() returns them @param zone IANA name @param centers cost centers of keys, if a group needs them
+ * @param groups as inOrder() returns them @param zone IANA name @param annotations of keys, by the group that needs them
  * @throws ServiceError invalid for a foreign cursor
  */
 export function usageQuery(
@@ -57,12 +61,13 @@ export function usageQuery(
   groups: readonly UsageGroup[],
   { limit, cursor, sort, ...filter }: UsageRequest,
   zone: string,
-  centers: ReadonlyMap<string, string> = new Map(),
+  annotations: KeyAnnotations = {},
 ): ArchiveQuery {
   const { conditions, query_params } = conditionsOf(filter);
-  if (groups.includes('cost_center')) {
-    query_params.centered_keys = JSON.stringify([...centers.keys()]);
-    query_params.cost_centers = JSON.stringify([...centers.values()]);
+  for (const name of GROUPED_ANNOTATIONS.filter((group) => groups.includes(group))) {
+    const [keys, values] = annotationParams(name);
+    query_params[keys] = JSON.stringify([...(annotations[name]?.keys() ?? [])]);
+    query_params[values] = JSON.stringify([...(annotations[name]?.values() ?? [])]);
   }
   const names = groups.map((_, i) => groupName(i));
   const columns = groups.map((group, i) => `${columnOf(group)} AS ${names[i]}`);

@@ -13,6 +13,7 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     const { page, done } = await signedIn(gateway.url, '/teams?new=1');
     const form = page.getByRole('dialog', { name: 'Create a team' });
     await form.getByRole('textbox', { name: 'Name' }).fill('annotated');
+    await form.getByLabel('Owner').fill('ann@example.com');
     await form.getByLabel('Contact').fill('#search-oncall');
     await form.getByLabel('Cost center').fill(HOSTILE);
     await form.getByLabel('Note').fill(`Two\nlines ${HOSTILE}`);
@@ -22,6 +23,7 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     await drawer.getByText('#search-oncall').waitFor();
     expect(await drawer.innerText()).toContain(`Two\nlines ${HOSTILE}`);
     expect(await gateway.admin('GET', '/admin/v1/teams/annotated')).toMatchObject({
+      owner: 'ann@example.com',
       contact: '#search-oncall',
       cost_center: HOSTILE,
       note: `Two\nlines ${HOSTILE}`,
@@ -34,6 +36,7 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     await page.goto(`${gateway.url}/console/keys?key=${id}`);
     const ofKey = page.getByRole('dialog', { name: 'annotated / batch' });
     await ofKey.getByText('#search-oncall (of the team)').waitFor();
+    await ofKey.getByText('ann@example.com (of the team)').waitFor();
     await ofKey.getByRole('button', { name: 'Edit', exact: true }).click();
     const edit = page.getByRole('dialog', { name: 'Edit key batch' });
     expect(await edit.getByLabel('Contact').getAttribute('placeholder')).toBe('#search-oncall');
@@ -62,6 +65,13 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     const row = page.getByRole('row').filter({ hasText: 'annotated' });
     await row.getByText('#search-oncall').waitFor();
     expect(await row.innerText()).toContain(HOSTILE);
+    expect(await row.innerText()).toContain('ann@example.com');
+    await page.getByLabel('Owner').fill('somebody else');
+    await page.keyboard.press('Enter');
+    await page.getByText('No team matches').waitFor();
+    await page.getByLabel('Owner').fill('ann@example.com');
+    await page.keyboard.press('Enter');
+    await row.waitFor();
     await settled(page);
     await checkAppearance(page);
     await done();
@@ -86,6 +96,10 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     expect(line).toContain(`,'${HOSTILE},`);
     // Which keys these are.
     await row.getByRole('link').click();
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor();
+    await page.getByRole('row').filter({ hasText: 'batch' }).waitFor();
+    await page.goto(`${gateway.url}/console/usage?range=1h&by=owner`);
+    await page.getByRole('row').filter({ hasText: 'ann@example.com' }).getByRole('link').click();
     await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor();
     await page.getByRole('row').filter({ hasText: 'batch' }).waitFor();
     await done();

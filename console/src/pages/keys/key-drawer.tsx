@@ -78,7 +78,6 @@ function Details({ shown }: { shown: Key }) {
               {shown.team}
             </PageLink>,
           ],
-          ['Owner', shown.owner],
           ...annotationFacts(shown, team),
           ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
           ['Last used', <RelativeTime at={shown.last_used_at} empty="never" />],

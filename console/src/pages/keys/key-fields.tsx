@@ -99,6 +99,7 @@ export function KeyFields({
         error={error}
         inherited={ofTeam}
         charged={!leads}
+        owned={stored?.self_service !== true}
       />
       <DateTimePicker
         label="Expires"

@@ -36,6 +36,7 @@ export default function Keys() {
     search: url.q,
     team: url.team,
     status,
+    owner: url.owner,
     cost_center: url.cost_center,
     expires_before: url.expires_before,
     unused_since: url.unused_since,
@@ -88,10 +89,10 @@ export default function Keys() {
             <NoMatch
               title="No key matches"
               all="keys"
-              filters={['q', 'team', 'status', 'cost_center', 'expires_before', 'unused_since']}
+              filters={['q', 'team', 'status', 'owner', 'cost_center', 'expires_before', 'unused_since']}
             >
-              Names of keys, teams and owners are searched. A search that begins with ptn_ looks for the start
-              of a secret.
+              Names of keys, teams and owners are searched; the fields Owner and Cost center are compared
+              whole. A search that begins with ptn_ looks for the start of a secret.
             </NoMatch>
           ) : (
             <EmptyState title="There is no key yet" action={create}>
@@ -174,6 +175,13 @@ function Filters() {
             value: status,
             label: status[0]!.toUpperCase() + status.slice(1),
           })),
+          flex: '1 1 120px',
+          maw: 160,
+        },
+        {
+          name: 'owner',
+          label: 'Owner',
+          placeholder: 'Owner',
           flex: '1 1 120px',
           maw: 160,
         },

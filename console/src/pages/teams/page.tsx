@@ -30,6 +30,13 @@ import { TeamForm } from './team-form';
 const FILTERS: readonly FilterField[] = [
   { name: 'q', label: 'Name', placeholder: 'Name', flex: '1 1 200px', maw: 320, live: true },
   {
+    name: 'owner',
+    label: 'Owner',
+    placeholder: 'Owner',
+    flex: '1 1 120px',
+    maw: 200,
+  },
+  {
     name: 'cost_center',
     label: 'Cost center',
     placeholder: 'Cost center',
@@ -43,7 +50,7 @@ export default function Teams() {
   const [url, setUrl] = useUrlState();
   const range = useTimeRange('30d');
   const mayChange = useMayChange();
-  const filter = { search: url.q, cost_center: url.cost_center };
+  const filter = { search: url.q, owner: url.owner, cost_center: url.cost_center };
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
   const all = useQuery({ ...teamsQuery, enabled: !isFiltered });
   const matching = useQuery({
@@ -93,7 +100,7 @@ export default function Teams() {
         empty={
           isFiltered ? (
             <NoMatch title="No team matches" all="teams" filters={FILTERS.map(({ name }) => name)}>
-              Names are searched, in any case. Cost centers are compared whole.
+              Names are searched, in any case. Owners and cost centers are compared whole.
             </NoMatch>
           ) : (
             <EmptyState title="There is no team yet" action={create}>
@@ -129,6 +136,12 @@ interface Sources {
   url: UrlState;
 }
 
+const OWNER: Column<Team> = {
+  id: 'owner',
+  header: 'Owner',
+  sortBy: ({ owner }) => owner?.toLowerCase() ?? '',
+  cell: ({ owner }) => owner ?? '–',
+};
 const COST_CENTER: Column<Team> = {
   id: 'cost_center',
   header: 'Cost center',
@@ -145,6 +158,7 @@ function columnsOf({ teams, limits, keys, usage, rangeLabel, url }: Sources): Co
     if (limit.scope === 'team' && isBudget(limit) && !budgets.has(limit.owner_id))
       budgets.set(limit.owner_id, limit);
   }
+  const hasOwners = (teams ?? []).some(({ owner }) => owner !== null);
   const hasCenters = (teams ?? []).some(({ cost_center }) => cost_center !== null);
   const unknown = (
     <Unknown why="It is not among the 500 teams that cost most. Open the team to see its usage." />
@@ -167,6 +181,7 @@ function columnsOf({ teams, limits, keys, usage, rangeLabel, url }: Sources): Co
         </>
       ),
     },
+    ...(hasOwners ? [OWNER] : []),
     ...(hasCenters ? [COST_CENTER] : []),
     {
       id: 'status',

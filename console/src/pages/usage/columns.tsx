@@ -160,11 +160,11 @@ function GroupLink({ row, dimension, besideTeam }: GroupLinkProps) {
   const label = groupLabel(row, dimension);
   if (value === undefined) return <>{label}</>;
   // Requests have no filter for it.
-  if (dimension === 'cost_center') {
+  if (dimension === 'owner' || dimension === 'cost_center') {
     return (
       <PageLink
         to="/keys"
-        search={{ ...sharedState(url), cost_center: value }}
+        search={{ ...sharedState(url), [dimension]: value }}
         size="sm"
         title={`Keys of ${label}`}
       >
@@ -189,7 +189,7 @@ function GroupLink({ row, dimension, besideTeam }: GroupLinkProps) {
 }
 
 /** What a group consists of. */
-const DIVIDED_BY: Record<Exclude<Dimension, 'cost_center'>, Dimension> = {
+const DIVIDED_BY: Record<Exclude<Dimension, 'owner' | 'cost_center'>, Dimension> = {
   team: 'key',
   key: 'model',
   provider: 'model',
@@ -212,8 +212,8 @@ function CallsLink({
 }) {
   const [{ by: _by, then: _then, metric: _metric, sort: _sort, ...filter }] = useUrlState();
   const values = dimensions.map((dimension) => groupValue(row, dimension));
-  if (children === '0' || dimensions.includes('cost_center') || values.includes(undefined))
-    return <>{children}</>;
+  const isFiltered = !dimensions.includes('owner') && !dimensions.includes('cost_center');
+  if (children === '0' || !isFiltered || values.includes(undefined)) return <>{children}</>;
   const groups = Object.fromEntries(dimensions.map((dimension, i) => [dimension, values[i]]));
   return (
     <PageLink

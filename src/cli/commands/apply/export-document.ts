@@ -34,10 +34,10 @@ const OF_ROUTE = {
 };
 
 export function teamItem(team: TeamView): Item {
-  const { name, disabled, models, stream_usage, contact, cost_center, note, self_service } = team;
+  const { name, disabled, models, stream_usage, owner, contact, cost_center, note, self_service } = team;
   return item(
     {
-      ...{ name, disabled: disabled || null, contact, cost_center, note, models, stream_usage },
+      ...{ name, disabled: disabled || null, owner, contact, cost_center, note, models, stream_usage },
       ...limitsOf(team),
       self_service: self_service && item({ ...self_service }),
     },
@@ -47,10 +47,10 @@ export function teamItem(team: TeamView): Item {
 
 export function keyItem(key: KeyView): Item {
   const { team, name, disabled, expires_at, providers, endpoints, idempotency, websockets, cache } = key;
-  const { contact, cost_center, note, models, stream_usage, on_disconnect } = key;
+  const { owner, contact, cost_center, note, models, stream_usage, on_disconnect } = key;
   return item(
     {
-      ...{ team, name, disabled: disabled || null, contact, cost_center, note, expires_at },
+      ...{ team, name, disabled: disabled || null, owner, contact, cost_center, note, expires_at },
       ...{ providers, models, endpoints, idempotency, websockets, stream_usage, on_disconnect },
       cache: cache && item({ ...cache }, { shared: 'key' }),
       ...limitsOf(key),

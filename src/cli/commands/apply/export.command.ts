@@ -123,8 +123,8 @@ function isStored({ source }: ProviderView): boolean {
 }
 
 /** Revoked keys stay so, and the keys of members are theirs. */
-function isConfigured({ revoked_at, owner }: KeyView): boolean {
-  return revoked_at === null && owner === null;
+function isConfigured({ revoked_at, self_service: isOwn }: KeyView): boolean {
+  return revoked_at === null && !isOwn;
 }
 
 /** By these members, by code unit: the same everywhere. */
