@@ -168,9 +168,15 @@ interface AxeResult {
   violations: { id: string; impact: string | null; nodes: { target: string[]; failureSummary?: string }[] }[];
 }
 
-/** Nothing fades in or out, which takes contrast away. */
-const IS_STILL = `document.getAnimations().every((one) =>
-  one.playState !== 'running' || one.effect.getComputedTiming().iterations === Infinity)`;
+/**
+ * Nothing fades in or out, which takes contrast away, tables have been measured, which happens in the next frame, and charts
+ * are as wide as their place. On a busy machine, the first question after a change of the window comes before all of it.
+ */
+const IS_STILL = `new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted))).then(() =>
+  document.getAnimations().every((one) =>
+    one.playState !== 'running' || one.effect.getComputedTiming().iterations === Infinity)
+  && [...document.querySelectorAll('.recharts-responsive-container')].every((place) =>
+    place.clientWidth === 0 || Math.abs((place.querySelector('.recharts-wrapper')?.clientWidth ?? -9) - place.clientWidth) <= 1))`;
 
 /** Waits until nothing moves or fades. */
 export async function still(page: Page): Promise<void> {

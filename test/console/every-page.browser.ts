@@ -111,6 +111,22 @@ describeInBrowser('every page of the console', () => {
       await fits(name);
     });
 
+    it('is never wider than the window while the window is resized', async () => {
+      await show('');
+      await still(watched.page);
+      // A chart has the width of the window before until it is drawn again.
+      const isWider = await watched.page.evaluate<[number, boolean]>(`(() => {
+        const charts = document.querySelectorAll('.recharts-wrapper');
+        for (const chart of charts) chart.style.width = '3000px';
+        const root = document.documentElement;
+        return [charts.length, root.scrollWidth > root.clientWidth];
+      })()`);
+      expect(isWider).toEqual([1, false]);
+      // The space for the navigation is there or not at once.
+      const transition = `getComputedStyle(document.querySelector('main')).transitionProperty`;
+      expect(await watched.page.evaluate<string>(transition)).toBe('none');
+    });
+
     it('the page of whoever has a key', async () => {
       const own = await openPage(gateway.url);
       const main = watched;

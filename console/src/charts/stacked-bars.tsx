@@ -4,6 +4,7 @@ import { ColorSwatch, Group, Paper, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ReferenceArea } from 'recharts';
 import type { ChartData, ChartPeriod } from './series';
+import classes from './stacked-bars.module.css';
 
 interface Props extends ChartData {
   height: number;
@@ -51,7 +52,8 @@ export default function StackedBars({
     <div
       role="img"
       aria-label={label}
-      style={{ userSelect: 'none', cursor: onZoom === undefined ? undefined : 'crosshair' }}
+      className={classes.chart}
+      style={{ cursor: onZoom === undefined ? undefined : 'crosshair' }}
     >
       <BarChart
         h={height}
@@ -139,7 +141,7 @@ function PeriodTooltip({
     .filter(({ value }) => value !== 0);
   const total = rows.reduce((sum, { value }) => sum + value, 0);
   return (
-    <Paper withBorder shadow="md" px="sm" py="xs" miw={160} maw={320}>
+    <Paper withBorder shadow="md" px="sm" py="xs" className={classes.tooltip}>
       <Text size="sm" fw={600} mb={4}>
         {period.label}
       </Text>
