@@ -1,4 +1,4 @@
-import { readResults, ResultsTooLargeError } from '../bodies/jobs/batch-results.js';
+import { readResults, ResultsIncompleteError, ResultsTooLargeError } from '../bodies/jobs/batch-results.js';
 import { readJob } from '../bodies/jobs/seen-job.js';
 import type { SeenJob } from '../bodies/usage/token-usage.js';
 import type { Provider } from '../providers/provider.js';
@@ -45,11 +45,12 @@ export class JobReader {
   }
 
   /** The usage of all results. @throws the same */
-  results(provider: Provider, path: string) {
+  results(provider: Provider, { path, count }: NonNullable<SeenJob['results']>) {
     const version = isOldAzure(provider, path) ? `?api-version=${AZURE_VERSIONS.batch}` : '';
-    return this.get(provider, `${path}${version}`, RESULTS_MS, ({ body }) => readResults(body)).catch(
+    return this.get(provider, `${path}${version}`, RESULTS_MS, ({ body }) => readResults(body, count)).catch(
       (error: unknown) => {
-        throw error instanceof ResultsTooLargeError ? new JobProblem('too_large', true) : error;
+        if (error instanceof ResultsTooLargeError) throw new JobProblem('too_large', true);
+        throw error instanceof ResultsIncompleteError ? new JobProblem('incomplete') : error;
       },
     );
   }

@@ -270,7 +270,8 @@ export class CallRecord {
     const { isFailed } = this;
     const coding = firstHeader(headers, 'content-encoding');
     this.copy = copyFor(this.contentType, coding, this.origin.endpoint, isFailed);
-    if (this.copy === null && this.watchesJobs) {
+    // 206: which part of the response it is, the client has chosen.
+    if (this.copy === null && this.watchesJobs && status !== 206) {
       this.copy = copyForJob(this.contentType, coding, this.origin.endpoint);
       this.isOfJob = this.copy !== null;
     }

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { ProviderJobKeeper } from '../../src/jobs/job-keeper.service.js';
 import { ResealService } from '../../src/providers/reseal.service.js';
 import { FakeProvider } from '../../src/testing/fake-provider.js';
@@ -69,6 +72,223 @@ it('a response that is no job, or another one, settles nothing', async () => {
   }
 });
 
+describe('a job that has ended, in a response that ends too early, is free of charge nowhere', () => {
+  const gemini = '/v1beta/models/m:batchGenerateContent';
+  const kinds = [
+    {
+      name: 'batch_cut',
+      create: '/v1/batches',
+      created: created('batch_cut'),
+      ended: { ...completed('batch_cut'), output_file_id: 'file-cut' },
+      path: '/v1/batches/batch_cut',
+    },
+    {
+      name: 'msgbatch_cut',
+      create: '/v1/messages/batches',
+      created: { id: 'msgbatch_cut', type: 'message_batch', processing_status: 'in_progress' },
+      ended: {
+        id: 'msgbatch_cut',
+        type: 'message_batch',
+        processing_status: 'ended',
+        request_counts: { succeeded: 1 },
+      },
+      path: '/v1/messages/batches/msgbatch_cut',
+    },
+    {
+      name: 'gemini',
+      create: gemini,
+      created: { name: 'batches/cut', metadata: { model: 'models/m', state: 'BATCH_STATE_PENDING' } },
+      ended: {
+        name: 'batches/cut',
+        metadata: { model: 'models/m', state: 'BATCH_STATE_SUCCEEDED' },
+        done: true,
+        response: {
+          inlinedResponses: {
+            inlinedResponses: [
+              { response: { usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 2 } } },
+            ],
+          },
+        },
+      },
+      path: '/v1beta/batches/cut',
+    },
+    {
+      name: 'video',
+      create: '/v1/videos',
+      created: { id: 'video_cut', object: 'video', status: 'queued', model: 'm' },
+      ended: { id: 'video_cut', object: 'video', status: 'completed', model: 'm', size: '1x1', seconds: '8' },
+      path: '/v1/videos/video_cut',
+    },
+    {
+      name: 'response',
+      create: '/v1/responses',
+      created: { id: 'resp_cut', object: 'response', status: 'queued', background: true, model: 'm' },
+      ended: { id: 'resp_cut', object: 'response', status: 'completed', background: true, model: 'm', usage },
+      path: '/v1/responses/resp_cut',
+    },
+  ];
+
+  it.each(kinds)('$name', async ({ create, created: begun, ended, path }) => {
+    const id = await jobs.create(key, create, begun, { model: 'm' }, `/p/default${create}`);
+    const text = JSON.stringify(ended);
+    // Each place where it may end: after a member, and within one.
+    const ends = [...text.matchAll(/,/g)].map(({ index }) => index).concat(text.length - 1);
+    for (const end of ends) {
+      const cut = text.slice(0, end);
+      jobs.provider.paths.set(`GET ${path}`, { headers: { 'content-type': 'application/json' }, body: cut });
+      expect([cut, await jobs.check(id)]).toMatchObject([cut, { state: 'open', problem: 'unreadable' }]);
+      await jobs.send(key, 'GET', `/p/default${path}`);
+    }
+    // The requests of the caller have been read, too.
+    await eventually(async () => {
+      const [row] = await jobs.postern.database.query<{ count: number }>(
+        `SELECT count(*)::int AS count FROM request_log WHERE method = 'GET' AND path = $1`,
+        [`/p/default${path}`],
+      );
+      return row!.count === ends.length;
+    });
+    expect(await jobs.job(id)).toMatchObject({ state: 'open' });
+    expect(await jobs.row(id)).toMatchObject({ cost_usd: null, usage_final: false });
+  });
+});
+
+it('a caller that disconnects within the response, or asks for a part of it, does not settle its job', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_part'));
+  const path = '/v1/batches/batch_part';
+  const headers = { 'content-type': 'application/json' };
+  const part = JSON.stringify({ ...created('batch_part'), status: 'failed' });
+  jobs.provider.paths.set(`GET ${path}`, {
+    headers: { 'content-type': 'application/json' },
+    body: part.slice(0, -1),
+    breaks: true,
+  });
+  const cut = await fetch(jobs.postern.url + path, { headers: { authorization: `Bearer ${key}` } });
+  await expect(cut.text()).rejects.toThrow();
+  jobs.provider.paths.set(`GET ${path}`, { status: 206, headers, body: part });
+  const range = await fetch(jobs.postern.url + path, { headers: { authorization: `Bearer ${key}` } });
+  expect([range.status, await range.text()]).toEqual([206, part]);
+  for (const { headers: sent } of [cut, range]) await jobs.row(sent.get('x-gateway-request-id')!);
+  expect(await jobs.job(id)).toMatchObject({ state: 'open' });
+  jobs.provider.paths.set(`GET ${path}`, { json: completed('batch_part') });
+  expect(await jobs.check(id)).toMatchObject({ state: 'settled' });
+  expect(await jobs.row(id)).toMatchObject(SETTLED);
+});
+
+it('a batch that has ended and says neither what it used nor how many requests succeeded stays unknown', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_q'));
+  jobs.provider.paths.set('GET /v1/batches/batch_q', {
+    json: { ...created('batch_q'), status: 'completed' },
+  });
+  expect(await jobs.check(id)).toMatchObject({ state: 'unknown', problem: 'no_usage' });
+  expect(await jobs.row(id)).toMatchObject({ cost_usd: null });
+});
+
+const line = (n: number) =>
+  `${JSON.stringify({ custom_id: `${n}`, response: { status_code: 200, body: { model: 'm', usage } } })}\n`;
+
+it('results that are no file of results, or its start, are asked for again', async () => {
+  const id = await jobs.create(key, '/v1/batches', created('batch_r'));
+  const { usage: _, ...ended } = completed('batch_r');
+  jobs.provider.paths.set('GET /v1/batches/batch_r', {
+    json: { ...ended, output_file_id: 'file-r', request_counts: { total: 3, completed: 3 } },
+  });
+  const whole = line(1) + line(2) + line(3);
+  for (const body of [
+    '',
+    '<html><body>Sign in</body></html>',
+    line(1) + line(2),
+    whole.slice(0, -10),
+    '{"error":{"message":"no"}}',
+  ]) {
+    jobs.provider.paths.set('GET /v1/files/file-r/content', { body });
+    expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'incomplete' });
+    expect(await jobs.row(id)).toMatchObject({ cost_usd: null });
+  }
+  for (const status of [401, 404, 500]) {
+    jobs.provider.paths.set('GET /v1/files/file-r/content', { status, body: whole });
+    expect(await jobs.check(id)).toMatchObject({ state: 'open' });
+  }
+  jobs.provider.paths.set('GET /v1/files/file-r/content', { body: whole });
+  expect(await jobs.check(id)).toMatchObject({ state: 'settled', problem: null });
+  expect(await jobs.row(id)).toMatchObject({ prompt_tokens: 30, completion_tokens: 6 });
+});
+
+it('follows no redirect and no address to another origin, and shows no secret there', async () => {
+  const elsewhere = await JobProvider.start();
+  elsewhere.fake.respond({ json: completed('batch_e') });
+  const id = await jobs.create(key, '/v1/batches', created('batch_e'));
+  const to = (path: string) => ({ status: 307, headers: { location: elsewhere.fake.url + path } });
+  jobs.provider.paths.set('GET /v1/batches/batch_e', to('/v1/batches/batch_e'));
+  expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unexpected_status' });
+  const { usage: _, ...ended } = completed('batch_e');
+  jobs.provider.paths.set('GET /v1/batches/batch_e', { json: { ...ended, output_file_id: 'file-e' } });
+  jobs.provider.paths.set('GET /v1/files/file-e/content', to('/v1/files/file-e/content'));
+  expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unexpected_status' });
+  // An ID that is no name of a file leads nowhere either.
+  for (const file of [
+    `${elsewhere.fake.url}/file`,
+    '../../../file',
+    '//elsewhere/file',
+    'a/b',
+    'a?b',
+    'a%2f..',
+  ]) {
+    jobs.provider.paths.set('GET /v1/batches/batch_e', { json: { ...ended, output_file_id: file } });
+    expect(await jobs.check(id)).toMatchObject({ state: 'unknown', problem: 'no_usage' });
+  }
+  expect(elsewhere.fake.requests).toEqual([]);
+  await elsewhere.fake.stop();
+});
+
+it('what is too large is not read, and announced as lost', async () => {
+  const { database } = jobs.postern;
+  await jobs.postern.admin('POST', '/webhooks', { url: 'http://127.0.0.1:9/large', events: ['job.lost'] });
+  const [first, second] = [
+    await jobs.create(key, '/v1/batches', created('batch_l')),
+    await jobs.create(key, '/v1/batches', created('batch_m')),
+  ];
+  const large = ' '.repeat(9 * 1024 * 1024);
+  jobs.provider.paths.set('GET /v1/batches/batch_l', { body: JSON.stringify(completed('batch_l')) + large });
+  const { usage: _, ...ended } = completed('batch_m');
+  jobs.provider.paths.set('GET /v1/batches/batch_m', { json: { ...ended, output_file_id: 'file-m' } });
+  jobs.provider.paths.set('GET /v1/files/file-m/content', { body: line(1) + large + large + line(2) });
+  for (const id of [first, second]) {
+    expect(await jobs.check(id)).toMatchObject({ state: 'unknown', problem: 'too_large' });
+    expect(await jobs.row(id)).toMatchObject({ cost_usd: null, usage_final: false });
+    expect(
+      await database.query(`SELECT data FROM webhook_event WHERE once = 'job.lost ' || $1`, [id]),
+    ).toMatchObject([{ data: { problem: 'too_large' } }]);
+  }
+});
+
+it('a provider that falls silent, before its response or within it, is given up for this check', async () => {
+  const silent = createServer((req, res) => {
+    req.resume();
+    res.setHeader('content-type', 'application/json');
+    if (req.method === 'POST') res.end(JSON.stringify(created(`batch_${req.url!.length}`)));
+    else if (req.url!.includes('batch_15')) res.write('{"id":"batch_15"');
+  });
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const own = await JobGateway.start({ PROVIDER_URL: url, UPSTREAM_HEADERS_TIMEOUT_MS: '1000' });
+  try {
+    const { key: caller } = await own.key();
+    const ids = [
+      await own.send(caller, 'POST', '/v1/batches'),
+      await own.send(caller, 'POST', '/v1/a/b/batches'),
+    ];
+    for (const id of ids) {
+      await eventually(async () => (await own.job(id)) !== undefined);
+      expect(await own.check(id)).toMatchObject({ state: 'open', problem: 'timeout', tries: 1 });
+    }
+  } finally {
+    await own.stop();
+    silent.closeAllConnections();
+    silent.close();
+  }
+});
+
 it('a connection that breaks during the results is no end', async () => {
   const id = await jobs.create(key, '/v1/batches', created('batch_b'));
   jobs.provider.paths.set('GET /v1/batches/batch_b', {
@@ -79,10 +299,9 @@ it('a connection that breaks during the results is no end', async () => {
       request_counts: { completed: 2 },
     },
   });
-  const line = `${JSON.stringify({ response: { status_code: 200, body: { model: 'm', usage } } })}\n`;
-  jobs.provider.paths.set('GET /v1/files/file-b/content', { body: line, breaks: true });
+  jobs.provider.paths.set('GET /v1/files/file-b/content', { body: line(1) + line(2), breaks: true });
   expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unreachable' });
-  jobs.provider.paths.set('GET /v1/files/file-b/content', { body: line + line });
+  jobs.provider.paths.set('GET /v1/files/file-b/content', { body: line(1) + line(2) });
   expect(await jobs.check(id)).toMatchObject({ state: 'settled' });
   expect(await jobs.row(id)).toMatchObject({ prompt_tokens: 20 });
 });

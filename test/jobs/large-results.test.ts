@@ -1,7 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
-import { readResults, ResultsTooLargeError } from '../../src/bodies/jobs/batch-results.js';
+import {
+  readResults,
+  ResultsIncompleteError,
+  ResultsTooLargeError,
+} from '../../src/bodies/jobs/batch-results.js';
 import { JobGateway } from './job-gateway.js';
 import { eventually } from '../support/eventually.js';
 
@@ -80,13 +84,31 @@ it('reads lines that chunks cut anywhere, and the last one without its end', asy
   })}\n`;
   const text = `${small}${small}\n${small.trimEnd()}`;
   for (let size = 1; size <= text.length; size++)
-    expect(await readResults(chunksOf(text, size))).toMatchObject({ promptTokens: 21, completionTokens: 9 });
+    expect(await readResults(chunksOf(text, size), 3)).toMatchObject({
+      promptTokens: 21,
+      completionTokens: 9,
+    });
 });
 
 it('does not read a file or a line that is too large', async () => {
-  await expect(readResults(chunksOf('x\n'.repeat(100), 10), 100)).rejects.toThrow(ResultsTooLargeError);
-  await expect(readResults(chunksOf('x'.repeat(17 * 1024 * 1024), 1024 * 1024))).rejects.toThrow(
+  await expect(readResults(chunksOf('{}\n'.repeat(100), 10), 0, 100)).rejects.toThrow(ResultsTooLargeError);
+  await expect(readResults(chunksOf('x'.repeat(17 * 1024 * 1024), 1024 * 1024), 0)).rejects.toThrow(
     ResultsTooLargeError,
   );
-  expect(await readResults(chunksOf('{}\nnot JSON\n', 3))).toBeNull();
+  expect(await readResults(chunksOf('{}\n \r\n', 3), 1)).toBeNull();
+});
+
+it('does not take the start of a file for all of it, wherever it ends', async () => {
+  const small = `${JSON.stringify({
+    response: { body: { model: 'm', usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 } } },
+  })}\n`;
+  const text = small + small;
+  const whole = { promptTokens: 14, completionTokens: 6 };
+  for (let length = 0; length <= text.length; length++) {
+    const read = readResults(chunksOf(text.slice(0, length), 16), 2);
+    if (length >= text.length - 1) expect(await read).toMatchObject(whole);
+    else await expect(read).rejects.toThrow(ResultsIncompleteError);
+  }
+  for (const page of ['<html>\n<body>Sign in</body>\n</html>\n', '[]\n', 'null\n', '{} {}\n'])
+    await expect(readResults(chunksOf(page, 16), 0)).rejects.toThrow(ResultsIncompleteError);
 });

@@ -1,4 +1,4 @@
-import { openObject } from '../json-cursor.js';
+import { isAtEnd, openObject } from '../json-cursor.js';
 import { readJsonUsage } from '../usage/json-usage.js';
 import { ResponseSums } from '../usage/response-sums.js';
 import type { ResponseUsage } from '../usage/token-usage.js';
@@ -17,6 +17,11 @@ export class ResultsTooLargeError extends Error {
   override readonly name = 'ResultsTooLargeError';
 }
 
+/** What is no whole file of results: a page of an error, or the start of a file. */
+export class ResultsIncompleteError extends Error {
+  override readonly name = 'ResultsIncompleteError';
+}
+
 /** The service tier by which the requests of a batch are priced, whatever the response names. */
 export function atBatchTier(usage: ResponseUsage): ResponseUsage {
   return { ...usage, extra: { ...usage.extra, service_tier: 'batch' } };
@@ -26,20 +31,26 @@ export function atBatchTier(usage: ResponseUsage): ResponseUsage {
  * Adds up the usage of a file of results, JSON lines, in constant memory.
  *
  * @param chunks of the file
+ * @param leastLines how many results the provider has counted
  * @returns null if no line reports any
- * @throws ResultsTooLargeError, and what the chunks throw
+ * @throws ResultsTooLargeError, ResultsIncompleteError, and what the chunks throw
  */
 export async function readResults(
   chunks: AsyncIterable<Buffer>,
+  leastLines: number,
   maxBytes = MAX_RESULTS,
 ): Promise<ResponseUsage | null> {
   const sums = new ResponseSums();
   let bytes = 0;
+  let lines = 0;
   let counted = 0;
   /** The start of a line that goes on in the next chunk, in parts: it is joined once. */
   let parts: Buffer[] = [];
   let waiting = 0;
   const take = (line: Buffer) => {
+    if (isAtEnd(line, 0)) return;
+    if (!isObject(line)) throw new ResultsIncompleteError();
+    lines++;
     const usage = usageOfResult(line);
     if (usage === null) return;
     counted++;
@@ -64,7 +75,15 @@ export async function readResults(
     if (waiting > MAX_LINE) throw new ResultsTooLargeError();
   }
   if (waiting > 0) take(Buffer.concat(parts));
+  if (lines < leastLines) throw new ResultsIncompleteError();
   return counted === 0 ? null : sums.total;
+}
+
+/** Whether a line is one object, to its end. */
+function isObject(line: Buffer): boolean {
+  const cursor = openObject(line);
+  while (cursor?.next());
+  return cursor !== null && cursor.end !== -1 && isAtEnd(line, cursor.end);
 }
 
 /** The usage of one result; null if it has none, as one that failed. */

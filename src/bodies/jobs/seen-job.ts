@@ -20,9 +20,9 @@ type Members = Readonly<Record<string, unknown>>;
 /**
  * Reads the job that a response describes.
  *
- * @param kept its body; of one that is cut, the start has the state
+ * @param kept its body; of one that was copied in part, the start has the state
  * @param endpoint raw path after `/p/<provider>`, without the query: of the call, or of the job itself
- * @returns null if it describes none, or one that is not certain
+ * @returns null if it describes none, or one that is not certain, as where the body was cut
  */
 export function readJob(kept: CopiedBody, endpoint: string): SeenJob | null {
   const cursor = openObject(kept.head);
@@ -36,13 +36,15 @@ export function readJob(kept: CopiedBody, endpoint: string): SeenJob | null {
       if (name === 'response') response = cursor.object();
     }
   }
+  const isAll = cursor.end !== -1;
+  if (kept.whole && !isAll) return null;
   const isNew = CREATES.test(endpoint);
   if (members.object === 'response') return responseOf(members, kept, endpoint, isNew);
   if (members.object === 'video') return videoOf(members, endpoint, isNew);
-  if (members.object === 'batch') return batchOf(members, endpoint, isNew);
+  if (members.object === 'batch') return batchOf(members, endpoint, isNew, isAll);
   if (members.type === 'message_batch') return messageBatchOf(members, endpoint, isNew);
   if (typeof members.name === 'string' && GEMINI_NAME.test(members.name))
-    return geminiBatchOf(members, kept.head, response, endpoint, isNew);
+    return geminiBatchOf(members, kept.head, response, endpoint, isNew, isAll);
   return null;
 }
 
@@ -56,24 +58,27 @@ const MEMBERS = [
 const BATCH_ENDS = /^(?:completed|failed|expired|cancelled|SUCCESS|FAILED|TIMEOUT_EXCEEDED|CANCELLED)$/;
 
 /** OpenAI, Azure OpenAI, Groq, Together; Mistral, which names the members otherwise. */
-function batchOf(members: Members, endpoint: string, isNew: boolean): SeenJob | null {
+function batchOf(members: Members, endpoint: string, isNew: boolean, isAll: boolean): SeenJob | null {
   const path = pathOf(members.id, endpoint, isNew);
   if (path === null) return null;
   const counts = members.request_counts as { completed?: unknown } | undefined | null;
   const done = counts?.completed ?? members.succeeded_requests ?? members.completed_requests;
+  const count = typeof done === 'number' ? done : 0;
   const file = members.output_file_id ?? members.output_file;
   const isEnded = BATCH_ENDS.test(String(members.status));
   const hasFile = typeof file === 'string' && ID.test(file);
-  const usage = isEnded ? usageOfBatch(members, typeof done === 'number' ? done : 0) : null;
+  // OpenAI: the file of its requests was not valid.
+  const hasNotRun = members.status === 'failed' && done === undefined;
+  const usage = isEnded ? usageOfBatch(members, count) : null;
   return {
     kind: 'batch',
     ...path,
     isNew,
     isEnded,
-    isFree: isEnded && usage === null && !hasFile && (done ?? 0) === 0,
+    isFree: isEnded && isAll && usage === null && !hasFile && (done === 0 || hasNotRun),
     usage,
     results: hasFile
-      ? path.path.replace(/\/(?:batches|batch\/jobs)\/[^/]+$/, `/files/${file}/content`)
+      ? { path: path.path.replace(/\/(?:batches|batch\/jobs)\/[^/]+$/, `/files/${file}/content`), count }
       : null,
   };
 }
@@ -104,10 +109,12 @@ function usageOfBatch({ usage, model }: Members, responses: number): ResponseUsa
 function messageBatchOf(members: Members, endpoint: string, isNew: boolean): SeenJob | null {
   const path = pathOf(members.id, endpoint, isNew);
   if (path === null) return null;
-  const counts = members.request_counts as { succeeded?: unknown } | undefined | null;
+  const counts = (members.request_counts ?? {}) as Record<string, unknown>;
   const isEnded = members.processing_status === 'ended';
-  const isFree = isEnded && counts?.succeeded === 0;
-  const results = isEnded && !isFree ? `${path.path}/results` : null;
+  const isFree = isEnded && counts.succeeded === 0;
+  // Its results have those that failed, too.
+  const count = Object.values(counts).reduce<number>((sum, n) => sum + (typeof n === 'number' ? n : 0), 0);
+  const results = isEnded && !isFree ? { path: `${path.path}/results`, count } : null;
   return { kind: 'batch', ...path, isNew, isEnded, isFree, usage: null, results };
 }
 
@@ -118,12 +125,17 @@ function geminiBatchOf(
   response: ObjectCursor | null,
   endpoint: string,
   isNew: boolean,
+  isAll: boolean,
 ): SeenJob {
   const id = members.name as string;
   const path = `${endpoint.replace(/\/(?:models|batches)\/[^/]*$/, '')}/${id}`;
-  const metadata = (members.metadata ?? {}) as { state?: unknown; model?: unknown };
+  const metadata = (members.metadata ?? {}) as { state?: unknown; model?: unknown; batchStats?: unknown };
+  // Its numbers are texts (int64 of protobuf), and none is 0.
+  const stats = (metadata.batchStats ?? {}) as { successfulRequestCount?: unknown };
+  const succeeded = Number(stats.successfulRequestCount ?? 0);
   const isEnded =
     members.done === true || /_(?:SUCCEEDED|FAILED|CANCELLED|EXPIRED)$/.test(String(metadata.state));
+  const hasSucceeded = succeeded > 0 || /_SUCCEEDED$/.test(String(metadata.state));
   const answered = (members.response ?? {}) as { responsesFile?: unknown };
   const file = answered.responsesFile;
   const hasFile = typeof file === 'string' && GEMINI_FILE.test(file);
@@ -134,9 +146,14 @@ function geminiBatchOf(
     path,
     isNew,
     isEnded,
-    isFree: isEnded && members.response === undefined && response === null,
+    isFree: isEnded && isAll && !hasSucceeded && members.response === undefined && response === null,
     usage: isEnded && response !== null ? inlinedUsage(head, response, model) : null,
-    results: hasFile ? `/download${path.replace(/\/batches\/[^/]+$/, '')}/${file}:download?alt=media` : null,
+    results: hasFile
+      ? {
+          path: `/download${path.replace(/\/batches\/[^/]+$/, '')}/${file}:download?alt=media`,
+          count: succeeded,
+        }
+      : null,
   };
 }
 

@@ -137,8 +137,8 @@ export interface SeenJob {
   isFree: boolean;
   /** What it used, once it has ended; null: not in this response. */
   usage: ResponseUsage | null;
-  /** Where the file of its results is, below the provider's URL; null: there is none. */
-  results: string | null;
+  /** Where the file of its results is, below the provider's URL, and how many there are at least; null: there is none. */
+  results: { path: string; count: number } | null;
 }
 
 export const NO_USAGE: Readonly<ResponseUsage> = Object.freeze({
