@@ -2,6 +2,7 @@ import type { ModuleMetadata } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
 import { ApplyModule } from './apply/apply.module.js';
 import { AuditModule } from './audit/audit.module.js';
+import { GroupsModule } from './groups/groups.module.js';
 import { JobsAdminModule } from './jobs/jobs-admin.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsAdminModule } from './limits/limits-admin.module.js';
@@ -27,6 +28,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   AdminModule,
   ProbeModule,
   TeamsModule,
+  GroupsModule,
   KeysModule,
   ProvidersModule,
   RoutesModule,

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { GroupsModule } from '../groups/groups.module.js';
 import { KeysModule } from '../keys/keys.module.js';
 import { PricesModule } from '../pricing/prices.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
@@ -13,6 +14,7 @@ import { Kinds } from './kinds.js';
 /** Changes the configuration to match a document. */
 @Module({
   imports: [
+    GroupsModule,
     TeamsModule,
     ProvidersModule,
     RoutesModule,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { EXAMPLE_ID, EXAMPLE_TIME, flag, oneOf, time } from '../admin/fields.schema.js';
+import { newGroupSchema } from '../groups/groups.schema.js';
 import { newKeySchema } from '../keys/keys.schema.js';
 import { newPriceSchema } from '../pricing/prices.schema.js';
 import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from '../providers/on-disconnect.js';
@@ -19,6 +20,9 @@ const stays = (what: string) =>
       description: `${what} Absent: it stays as it is, so that a stop in an emergency is not undone.`,
       example: false,
     });
+
+/** Its teams name it. */
+const group = newGroupSchema.omit({ teams: true }).meta({ id: 'AppliedGroup', example: { name: 'dev' } });
 
 const team = z
   .strictObject({ ...newTeamSchema.shape, disabled: stays('All keys of a disabled team are rejected.') })
@@ -119,6 +123,7 @@ export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z
       }),
   });
   return z.strictObject({
+    groups: list(group, 'group', ['name']),
     teams: list(team, 'team', ['name']),
     providers: list(provider.meta({ id: 'AppliedProvider' }), 'provider', ['name']),
     routes: list(newRouteSchema, 'route', ['name']),
@@ -162,7 +167,7 @@ export const applySchema = z
       .default(false)
       .meta({
         description:
-          'Also end what the given lists do not name: keys are revoked, teams disabled, the others removed. ' +
+          'Also end what the given lists do not name: keys are revoked, teams disabled and taken out of their group, the others removed. ' +
           'Keys that members have created for themselves stay.',
       }),
     return_secrets: flag().default(false).meta({

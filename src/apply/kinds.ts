@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { ServiceError } from '../errors/service-error.js';
+import { GroupsService } from '../groups/groups.service.js';
 import { fullName } from '../keys/key-view.js';
 import { KeysService } from '../keys/keys.service.js';
 import type { Actor } from '../platform/actor.js';
@@ -79,6 +80,7 @@ async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {
 @Injectable()
 export class Kinds {
   constructor(
+    private readonly groups: GroupsService,
     private readonly teams: TeamsService,
     private readonly storedProviders: StoredProvidersService,
     private readonly providers: ProvidersService,
@@ -96,6 +98,7 @@ export class Kinds {
     return [
       this.providerKind(),
       this.routeKind(),
+      this.groupKind(),
       this.teamKind(),
       this.priceKind(),
       this.keyKind(),
@@ -108,6 +111,24 @@ export class Kinds {
   async takeEffect(): Promise<void> {
     this.resolver.forget();
     await Promise.allSettled([this.providers.refresh(), this.routes.refresh()]);
+  }
+
+  private groupKind(): Kind<'groups'> {
+    const service = (manager: EntityManager) => this.groups.in(manager);
+    return {
+      member: 'groups',
+      put: async (manager, item, by) => {
+        const { name, ...change } = item;
+        const present = await unlessMissing(service(manager).get(name));
+        return present === null
+          ? service(manager).create({ ...item, teams: [] }, by)
+          : service(manager).update(present.id, change, by);
+      },
+      prune: async (manager, named, by) => {
+        const { data } = await service(manager).list(ALL);
+        for (const { id } of data) if (!named.has(id)) await service(manager).remove(id, by);
+      },
+    };
   }
 
   private teamKind(): Kind<'teams'> {
@@ -124,7 +145,7 @@ export class Kinds {
       prune: async (manager, named, by) => {
         const { data } = await service(manager).list(ALL);
         for (const { id } of data)
-          if (!named.has(id)) await service(manager).update(id, { disabled: true }, by);
+          if (!named.has(id)) await service(manager).update(id, { disabled: true, group: null }, by);
       },
     };
   }

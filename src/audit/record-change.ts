@@ -6,6 +6,7 @@ import { logWhenCommitted } from './change-log.js';
 /** Types of objects whose changes are recorded. A module adds its own with `PosternModule.forFeature()`. */
 export const SUBJECT_TYPES = new Set([
   'configuration',
+  'group',
   'key',
   'limit',
   'price',

@@ -6,6 +6,7 @@ import { parseRange, parseTime } from './times.js';
 
 /** Filters of list, tail, export and usage. */
 export interface CallOptions {
+  group?: string;
   team?: string;
   key?: string;
   provider?: string;
@@ -36,6 +37,7 @@ export interface PageOptions {
 
 export function addCallOptions(command: Command): Command {
   return command
+    .option('--group <name or id>', 'filter by group of teams')
     .option('--team <name or id>', 'filter by team')
     .option('--key <key>', 'filter by key: team/name, prefix or ID')
     .option('--provider <name>', 'filter by provider')
@@ -83,11 +85,12 @@ export function addPageOptions(command: Command): Command {
 
 /** The options as parameters of the admin API. */
 export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
-  const { team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } = options;
+  const { group, team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } =
+    options;
   const { tag, endUser, session, providerRequestId, providerError, usageFinal } = options;
   const range = parseRange(options, await api.zone());
   return {
-    ...{ team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...range },
+    ...{ group, team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...range },
     ...{
       tag,
       end_user: endUser,

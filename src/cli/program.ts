@@ -7,6 +7,7 @@ import { completionCommand } from './commands/completion.command.js';
 import { exportCommand } from './commands/apply/export.command.js';
 import { findCommand } from './commands/find.command.js';
 import { jobsCommand } from './commands/jobs.command.js';
+import { groupsCommand } from './commands/groups/groups.command.js';
 import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
 import { limitsCommand } from './commands/limits.command.js';
@@ -40,6 +41,7 @@ const COMMANDS: readonly (() => Command)[] = [
   newCommand,
   keysCommand,
   teamsCommand,
+  groupsCommand,
   providersCommand,
   routesCommand,
   requestsCommand,

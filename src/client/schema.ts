@@ -123,6 +123,46 @@ export interface paths {
         patch: operations["changeTeam"];
         trace?: never;
     };
+    "/admin/v1/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List groups, newest first */
+        get: operations["listGroups"];
+        put?: never;
+        /** Create a group */
+        post: operations["createGroup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/groups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a group */
+        get: operations["getGroup"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove a group that has no teams
+         * @description A group with teams gets 409: first take them out of it.
+         */
+        delete: operations["removeGroup"];
+        options?: never;
+        head?: never;
+        /** Rename a group, or choose its teams */
+        patch: operations["changeGroup"];
+        trace?: never;
+    };
     "/admin/v1/keys": {
         parameters: {
             query?: never;
@@ -1282,6 +1322,11 @@ export interface components {
              */
             disabled: boolean;
             /**
+             * @description Name of its group; null for none. The teams of a group share its limits.
+             * @example dev
+             */
+            group: string | null;
+            /**
              * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
              * @example [
              *       "gpt-5*",
@@ -1494,6 +1539,12 @@ export interface components {
              * @example search
              */
             name: string;
+            /**
+             * @description Name or ID of its group; null for none. A team is in at most one group.
+             * @default null
+             * @example dev
+             */
+            group?: string | null;
             /**
              * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
              * @example [
@@ -1728,6 +1779,11 @@ export interface components {
             /** @description All keys of a disabled team are rejected. */
             disabled?: boolean;
             /**
+             * @description Name or ID of its group; null for none. A team is in at most one group.
+             * @example dev
+             */
+            group?: string | null;
+            /**
              * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
              * @example [
              *       "gpt-5*",
@@ -1796,6 +1852,111 @@ export interface components {
              *     }
              */
             self_service?: components["schemas"]["NewSelfService"] | null;
+        };
+        GroupPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Group"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Group: {
+            /**
+             * Format: uuid
+             * @description ID of the group.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique name of the group.
+             * @example dev
+             */
+            name: string;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note: string | null;
+            /**
+             * @description Names of its teams, sorted.
+             * @example [
+             *       "ranking",
+             *       "search"
+             *     ]
+             */
+            teams: string[];
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the group was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+        };
+        /**
+         * @example {
+         *       "name": "dev",
+         *       "teams": [
+         *         "search",
+         *         "ranking"
+         *       ]
+         *     }
+         */
+        NewGroup: {
+            /**
+             * @description Unique name of the group.
+             * @example dev
+             */
+            name: string;
+            /**
+             * @description Free text, for people.
+             * @default null
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
+            /**
+             * @description Its teams, by name or ID. A team that is in another group leaves it.
+             * @default []
+             * @example [
+             *       "search",
+             *       "ranking"
+             *     ]
+             */
+            teams?: string[];
+        };
+        /**
+         * @example {
+         *       "teams": [
+         *         "search",
+         *         "ranking"
+         *       ]
+         *     }
+         */
+        GroupChange: {
+            /**
+             * @description New unique name of the group.
+             * @example dev
+             */
+            name?: string;
+            /**
+             * @description Free text, for people.
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
+            /**
+             * @description All its teams, by name or ID: others leave the group. A team that is in another group leaves it.
+             * @example [
+             *       "search",
+             *       "ranking"
+             *     ]
+             */
+            teams?: string[];
         };
         KeyPage: {
             /** @description The entries of this page. */
@@ -4141,6 +4302,11 @@ export interface components {
              */
             minute?: string;
             /**
+             * @description Present group of the team; null for calls of teams in none.
+             * @example dev
+             */
+            group?: string | null;
+            /**
              * @description Name of the team, also that of the key in groups by key; null if it no longer exists.
              * @example search
              */
@@ -4357,6 +4523,11 @@ export interface components {
              * @example 01890a5d-ac96-774b-bcce-b302099a8057
              */
             team_id: string;
+            /**
+             * @description Present group of the team.
+             * @example dev
+             */
+            group: string | null;
             /**
              * @description Present owner of the team.
              * @example jane@example.com
@@ -6195,7 +6366,7 @@ export interface components {
              */
             dry_run?: boolean;
             /**
-             * @description Also end what the given lists do not name: keys are revoked, teams disabled, the others removed. Keys that members have created for themselves stay.
+             * @description Also end what the given lists do not name: keys are revoked, teams disabled and taken out of their group, the others removed. Keys that members have created for themselves stay.
              * @default false
              */
             prune?: boolean;
@@ -6212,6 +6383,24 @@ export interface components {
         };
         /**
          * @example {
+         *       "name": "dev"
+         *     }
+         */
+        AppliedGroup: {
+            /**
+             * @description Unique name of the group.
+             * @example dev
+             */
+            name: string;
+            /**
+             * @description Free text, for people.
+             * @default null
+             * @example Nightly batch of the ranking model.
+             */
+            note?: string | null;
+        };
+        /**
+         * @example {
          *       "name": "search"
          *     }
          */
@@ -6221,6 +6410,12 @@ export interface components {
              * @example search
              */
             name: string;
+            /**
+             * @description Name or ID of its group; null for none. A team is in at most one group.
+             * @default null
+             * @example dev
+             */
+            group?: string | null;
             /**
              * @description Names of the models that may be used, in which `*` stands for any characters; `[]` allows none, null allows all.
              * @example [
@@ -6541,6 +6736,8 @@ export interface components {
          *     }
          */
         ApplyDocument: {
+            /** @description The groups. Absent: none is changed. */
+            groups?: components["schemas"]["AppliedGroup"][];
             /** @description The teams. Absent: none is changed. */
             teams?: components["schemas"]["AppliedTeam"][];
             /** @description The providers. Absent: none is changed. */
@@ -7103,7 +7300,7 @@ export interface components {
              * @description Type of the object.
              * @enum {string}
              */
-            subject_type: "configuration" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+            subject_type: "configuration" | "group" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
             /**
              * Format: uuid
              * @description ID of the object.
@@ -7870,6 +8067,8 @@ export interface operations {
             query?: {
                 /** @description Only teams in whose name each of these words occurs, in any case. For example `sea`. */
                 search?: string;
+                /** @description Only teams of this group, by name or ID. For example `dev`. */
+                group?: string;
                 /** @description Only teams with this owner. For example `jane@example.com`. */
                 owner?: string;
                 /** @description Only teams with this contact. For example `#search-oncall`. */
@@ -7977,6 +8176,140 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Team"];
+                };
+            };
+        };
+    };
+    listGroups: {
+        parameters: {
+            query?: {
+                /** @description Only groups in whose name each of these words occurs, in any case. For example `dev`. */
+                search?: string;
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of groups. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupPage"];
+                };
+            };
+        };
+    };
+    createGroup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGroup"];
+            };
+        };
+        responses: {
+            /** @description The new group. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Group"];
+                };
+            };
+        };
+    };
+    getGroup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or ID of the group. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The group. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Group"];
+                };
+            };
+        };
+    };
+    removeGroup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name or ID of the group. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeGroup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name or ID of the group. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupChange"];
+            };
+        };
+        responses: {
+            /** @description The changed group. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Group"];
                 };
             };
         };
@@ -8535,6 +8868,8 @@ export interface operations {
     listRecordedRequests: {
         parameters: {
             query?: {
+                /** @description Only calls of the teams that are now in this group, by name or ID. For example `dev`. */
+                group?: string;
                 /** @description Only calls of this team, by name or ID. For example `search`. */
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
@@ -8590,6 +8925,8 @@ export interface operations {
     listRequests: {
         parameters: {
             query?: {
+                /** @description Only calls of the teams that are now in this group, by name or ID. For example `dev`. */
+                group?: string;
                 /** @description Only calls of this team, by name or ID. For example `search`. */
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
@@ -8649,6 +8986,8 @@ export interface operations {
     exportRequests: {
         parameters: {
             query?: {
+                /** @description Only calls of the teams that are now in this group, by name or ID. For example `dev`. */
+                group?: string;
                 /** @description Only calls of this team, by name or ID. For example `search`. */
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
@@ -8736,7 +9075,7 @@ export interface operations {
     getUsage: {
         parameters: {
             query?: {
-                /** @description What to group by, separated by commas: team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
+                /** @description What to group by, separated by commas: group, team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
                 group_by?: string;
                 /** @description Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`. */
                 interval?: "month" | "week" | "day" | "hour" | "half_hour" | "minute";
@@ -8744,6 +9083,8 @@ export interface operations {
                 tz?: string;
                 /** @description Figure to sort by, largest first. Absent: by the groups, newest period first. An archive cannot sort by `p95`. */
                 sort?: "calls" | "errors" | "tokens" | "cost" | "cached_tokens" | "cache_write_tokens" | "completion_tokens" | "p95";
+                /** @description Only calls of the teams that are now in this group, by name or ID. For example `dev`. */
+                group?: string;
                 /** @description Only calls of this team, by name or ID. For example `search`. */
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
@@ -8803,7 +9144,7 @@ export interface operations {
     exportUsage: {
         parameters: {
             query?: {
-                /** @description What to group by, separated by commas: team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
+                /** @description What to group by, separated by commas: group, team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period (see `interval`). For example `model,day`. */
                 group_by?: string;
                 /** @description Period to group by. The same as its name in `group_by`. By `minute`, `from` must be at most 3 hours before `to`. */
                 interval?: "month" | "week" | "day" | "hour" | "half_hour" | "minute";
@@ -8811,6 +9152,8 @@ export interface operations {
                 tz?: string;
                 /** @description Figure to sort by, largest first. Absent: by the groups, newest period first. An archive cannot sort by `p95`. */
                 sort?: "calls" | "errors" | "tokens" | "cost" | "cached_tokens" | "cache_write_tokens" | "completion_tokens" | "p95";
+                /** @description Only calls of the teams that are now in this group, by name or ID. For example `dev`. */
+                group?: string;
                 /** @description Only calls of this team, by name or ID. For example `search`. */
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
@@ -9829,7 +10172,7 @@ export interface operations {
                 /** @description Only changes of this kind. */
                 action?: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
                 /** @description Only changes of objects of this type. */
-                subject_type?: "configuration" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+                subject_type?: "configuration" | "group" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
                 /** @description Only changes of this team, key or provider. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 subject_id?: string;
                 /** @description Only changes of objects that had this name at that time. For example `search`. */

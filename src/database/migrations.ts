@@ -51,6 +51,7 @@ import { OnDisconnect1798000220000 } from '../../migrations/1798000220000-on-dis
 import { ProviderJobs1798000240000 } from '../../migrations/1798000240000-provider-jobs.js';
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
 import { Owners1798000280000 } from '../../migrations/1798000280000-owners.js';
+import { Groups1798000320000 } from '../../migrations/1798000320000-groups.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -109,4 +110,5 @@ export const MIGRATIONS = [
   ProviderJobs1798000240000,
   HotLimits1798000270000,
   Owners1798000280000,
+  Groups1798000320000,
 ];

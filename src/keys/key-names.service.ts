@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { TEAM_GROUPS } from '../teams/team-groups.js';
 import { type GroupedAnnotation, KEY_ANNOTATIONS } from './key-annotations.js';
 
 const TEAMS = 'SELECT id, name FROM team WHERE id = ANY($1)';
@@ -54,6 +55,16 @@ export class KeyNames {
       `SELECT key_id, ${name} AS value FROM (${KEY_ANNOTATIONS}) AS keys WHERE ${name} IS NOT NULL`,
     );
     return new Map(rows.map(({ key_id, value }) => [key_id, value]));
+  }
+
+  /**
+   * Groups by the ID of the team, without teams that are in none.
+   *
+   * @internal
+   */
+  async groups(): Promise<Map<string, string>> {
+    const rows = await this.dataSource.query<{ team_id: string; team_group: string }[]>(TEAM_GROUPS);
+    return new Map(rows.map(({ team_id, team_group }) => [team_id, team_group]));
   }
 
   private async find<T>(sql: string, ids: readonly string[]): Promise<(T & { id: string })[]> {

@@ -5,7 +5,7 @@ import { ServiceError } from '../errors/service-error.js';
 import { KeysService } from '../keys/keys.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 
-/** Resolves the team name and the key prefix of a filter to the IDs in the request log. */
+/** Resolves the names of a group and a team and the key prefix of a filter to the IDs in the request log. */
 @Injectable()
 export class CallFilters {
   constructor(
@@ -16,15 +16,17 @@ export class CallFilters {
   /**
    * Adds the scope, so that only its calls match.
    *
-   * @throws ServiceError not_found for an unknown team or prefix, invalid for a prefix of several keys
+   * @throws ServiceError not_found for an unknown group, team or prefix, invalid for a prefix of several keys
    */
-  async resolve<T extends { team?: string; key?: string }>(
+  async resolve<T extends { group?: string; team?: string; key?: string }>(
     filter: T,
     scope: Scope,
-  ): Promise<T & { teams?: readonly string[] }> {
-    const { team, key } = filter;
+  ): Promise<Omit<T, 'group'> & { teams?: readonly string[]; group_teams?: readonly string[] }> {
+    const { group, ...others } = filter;
+    const { team, key } = others;
     return {
-      ...filter,
+      ...others,
+      ...(group !== undefined && { group_teams: await this.teams.idsOfGroup(group, scope) }),
       ...(scope !== null && { teams: scope }),
       ...(team !== undefined && { team: (await this.teams.resolve(team, scope)).id }),
       // The ID of a deleted key is accepted: its calls may still be in the log.

@@ -30,6 +30,8 @@ export const PROVIDER_ERROR_COLUMNS = ['provider_error_code', 'provider_error_ty
 export interface RequestFilter {
   /** IDs of the teams whose calls may be seen; absent: all. */
   teams?: readonly string[];
+  /** IDs of the teams of a group. */
+  group_teams?: readonly string[];
   /** Team ID. */
   team?: string;
   /** Key ID. */
@@ -91,6 +93,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('started_at >= ?', filter.from)
     .add('started_at < ?', filter.to)
     .add('team_id = ANY (?)', filter.teams)
+    .add('team_id = ANY (?)', filter.group_teams)
     .add('team_id = ?', filter.team)
     .add('key_id = ?', filter.key)
     .add('provider = ?', filter.provider)

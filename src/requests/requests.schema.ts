@@ -106,6 +106,10 @@ export const requestPageSchema = pageOf('RequestPage', requestSchema, {
 
 /** The filter of list, export and usage. */
 export const callFilter = {
+  group: searchText('must be the name or the id of a group').optional().meta({
+    description: 'Only calls of the teams that are now in this group, by name or ID.',
+    example: 'dev',
+  }),
   team: team().optional().meta({ description: 'Only calls of this team, by name or ID.', example: 'search' }),
   key: z
     .string(KEY)

@@ -11,6 +11,8 @@ import type { TeamChange, TeamView } from './teams.schema.js';
 /** What a team can be created with, apart from its limits. */
 export type NewTeam = Pick<TeamChange, 'models' | 'stream_usage' | 'self_service' | keyof Annotations> & {
   name: string;
+  /** ID of its group. */
+  groupId?: string | null;
 };
 
 /** Inserts a team with an audit entry. `manager` must belong to a transaction. */
@@ -29,7 +31,7 @@ export async function insertTeam(
 }
 
 /** TypeORM leaves out what is undefined. */
-export function columnsOf(change: TeamChange): Partial<Team> {
+export function columnsOf(change: Omit<TeamChange, 'group'> & Pick<NewTeam, 'groupId'>): Partial<Team> {
   const { stream_usage, self_service, ...others } = withAnnotationColumns(withoutLimits(change));
   return { ...others, streamUsage: stream_usage, selfService: self_service };
 }
@@ -40,6 +42,7 @@ export function teamView(team: Team): TeamView {
     id: team.id,
     name: team.name,
     disabled: team.disabled,
+    group: team.group,
     models: team.models,
     stream_usage: team.streamUsage,
     ...shownLimits(team.rules, 'team'),

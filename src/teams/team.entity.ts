@@ -1,7 +1,17 @@
-import { Check, Column, Entity, PrimaryColumn, VersionColumn, VirtualColumn } from 'typeorm';
+import {
+  Check,
+  Column,
+  Entity,
+  ForeignKey,
+  Index,
+  PrimaryColumn,
+  VersionColumn,
+  VirtualColumn,
+} from 'typeorm';
 import { type RuleValues, rulesSql } from '../limit-rules/stored-rules.js';
 import { SELF_SERVICE_COMMENT, type SelfService } from './self-service.js';
 import { Annotated } from './annotations.js';
+import { groupNameSql } from './team-groups.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
 /**
@@ -35,12 +45,26 @@ export class Team extends Annotated {
   @Column('jsonb', { name: 'self_service', nullable: true, comment: SELF_SERVICE_COMMENT })
   selfService!: SelfService | null;
 
+  /** @internal */
+  @ForeignKey('TeamGroup', { name: 'team_group_id_fkey' })
+  @Index('team_group_id_idx')
+  @Column('uuid', { name: 'group_id', nullable: true, comment: 'The group of the team; null for none.' })
+  groupId!: string | null;
+
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;
 
   /** For If-Match. TypeORM raises it with each update. */
   @VersionColumn({ default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;
+
+  /**
+   * The name of its group, in the query that reads the team.
+   *
+   * @internal
+   */
+  @VirtualColumn('text', { query: (team) => groupNameSql(`${team}.group_id`) })
+  group!: string | null;
 
   /**
    * Its limits, from their own table, in the query that reads the team.

@@ -14,6 +14,11 @@ import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.j
 import { selfServiceChange, selfServiceView } from './self-service.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 
+const GROUP = 'Name of its group; null for none. The teams of a group share its limits.';
+const GROUP_CHANGE = 'Name or ID of its group; null for none. A team is in at most one group.';
+
+const group = searchText('must be the name or the id of a group, or null for none').nullable();
+
 const DISABLED = 'All keys of a disabled team are rejected.';
 
 /** A team as the API shows it. */
@@ -22,6 +27,7 @@ export const teamSchema = z
     id: shownId('the team'),
     name: z.string().meta({ description: 'Unique name of the team.', example: 'search' }),
     disabled: z.boolean().meta({ description: DISABLED, example: false }),
+    group: z.string().nullable().meta({ description: GROUP, example: 'dev' }),
     ...modelRulesView,
     ...shownLimitMembers,
     ...annotationsView,
@@ -38,6 +44,7 @@ export const teamPageSchema = pageOf('TeamPage', teamSchema);
 export const newTeamSchema = z
   .strictObject({
     name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
+    group: group.default(null).meta({ description: GROUP_CHANGE, example: 'dev' }),
     ...newModelRules,
     ...limitMembers,
     ...newAnnotations,
@@ -51,6 +58,7 @@ export const teamChangeSchema = z
   .strictObject({
     name: name().optional().meta({ description: 'New unique name of the team.', example: 'search' }),
     disabled: flag().optional().meta({ description: DISABLED }),
+    group: group.optional().meta({ description: GROUP_CHANGE, example: 'dev' }),
     ...modelRulesChange,
     ...limitMembers,
     ...annotationsChange,
@@ -65,6 +73,9 @@ export const teamFilterSchema = z.strictObject({
     description: 'Only teams in whose name each of these words occurs, in any case.',
     example: 'sea',
   }),
+  group: searchText('must be the name or the id of a group')
+    .optional()
+    .meta({ description: 'Only teams of this group, by name or ID.', example: 'dev' }),
   ...annotationFilters('teams'),
   ...paging,
 });

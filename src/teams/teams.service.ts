@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { And, type EntityManager, ILike, type Repository } from 'typeorm';
+import { And, type EntityManager, ILike, In, type Repository } from 'typeorm';
 import type { Actor } from '../platform/actor.js';
 import { audited, differing, type Subject } from '../audit/audited.js';
 import { isUuid, type Page, pageOf, pageOptions } from '../database/page.js';
@@ -16,6 +16,7 @@ import { aboveTeam } from '../limit-rules/within-team.js';
 import { changedLimits, NO_LIMITS, sameLimits, withoutLimits } from '../limit-rules/stored-rules.js';
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { columnsOf, insertTeam, type NewTeam, teamView } from './team-rows.js';
+import { groupIdOf, raiseGroups, teamsOfGroup } from './team-groups.js';
 import { Team } from './team.entity.js';
 import type { TeamChange, TeamFilter, TeamView } from './teams.schema.js';
 
@@ -32,25 +33,33 @@ export class TeamsService {
     return new TeamsService(manager.getRepository(Team), this.limits);
   }
 
-  /** @throws ServiceError conflict if the name is taken, invalid if it looks like an ID, or for an unknown provider */
-  async create(team: NewTeam & LimitMembers, by: Actor): Promise<TeamView> {
+  /**
+   * @throws ServiceError conflict if the name is taken; invalid if it looks like an ID, or for an unknown provider; not_found
+   *   for an unknown group
+   */
+  async create({ group = null, ...team }: CreatedTeam, by: Actor): Promise<TeamView> {
     mustNotLookLikeId(team.name);
     const limits = changedLimits(NO_LIMITS, team);
     const creating = transacted(this.teams.manager, async (manager) => {
       await mustBeKnown(manager, team);
-      return insertTeam(manager, team, by, (id) => this.limits.save(manager, 'team', id, limits));
+      const groupId = group === null ? null : await groupIdOf(manager, group);
+      await raiseGroups(manager, [groupId]);
+      return insertTeam(manager, { ...team, groupId }, by, (id) =>
+        this.limits.save(manager, 'team', id, limits),
+      );
     });
     return unlessTaken(creating);
   }
 
-  /** Newest first. @throws ServiceError invalid for a foreign cursor */
+  /** Newest first. @throws ServiceError invalid for a foreign cursor; not_found for an unknown group */
   async list(
-    { search, owner: ownedBy, contact, cost_center: costCenter, ...page }: TeamFilter,
+    { search, group, owner: ownedBy, contact, cost_center: costCenter, ...page }: TeamFilter,
     scope: Scope = null,
   ): Promise<Page<TeamView>> {
     const { where, ...options } = pageOptions(page, scope);
     const asked = {
       ...(search !== undefined && { name: And(...patternsOf(search).map((word) => ILike(word))) }),
+      ...(group !== undefined && { groupId: await groupIdOf(this.teams.manager, group, scope) }),
       ...(ownedBy !== undefined && { ownedBy }),
       ...(contact !== undefined && { contact }),
       ...(costCenter !== undefined && { costCenter }),
@@ -68,8 +77,8 @@ export class TeamsService {
    * Changes a team. If nothing differs, the version stays and nothing is recorded.
    *
    * @param check of the locked team, before the change
-   * @throws ServiceError not_found; conflict if it was changed since `expected`, or the name is taken; invalid if the name
-   *   looks like an ID, or for an unknown provider
+   * @throws ServiceError not_found, also for an unknown group; conflict if it was changed since `expected`, or the name is
+   *   taken; invalid if the name looks like an ID, or for an unknown provider
    */
   async update(
     nameOrId: string,
@@ -81,14 +90,16 @@ export class TeamsService {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const request = { id: nameOrId, action: 'changed', by, expected };
     const changing = audited(this.teams.manager, TEAM, request, async (manager, team) => {
-      const names = differing(team, withoutLimits(change));
+      const { group, ...others } = withoutLimits(change);
+      const moved = await this.moved(manager, team, group);
+      const names = differing(team, others);
       const limits = changedLimits(team, change);
       const limitsDiffer = !sameLimits(limits, team);
-      if (names.length === 0 && !limitsDiffer) return null;
+      if (names.length === 0 && moved === undefined && !limitsDiffer) return null;
       check?.(team);
       if (names.includes('self_service')) await mustBeKnown(manager, change);
       if (limitsDiffer) await this.limits.save(manager, 'team', team.id, limits);
-      await manager.update(Team, team.id, columnsOf(change));
+      await manager.update(Team, team.id, columnsOf({ ...others, groupId: moved }));
       return {};
     });
     return unlessTaken(changing);
@@ -126,7 +137,66 @@ export class TeamsService {
   resolve(nameOrId: string, scope: Scope = null): Promise<TeamView> {
     return find(this.teams.manager, nameOrId, 'team', scope);
   }
+
+  /**
+   * IDs of the teams in a group.
+   *
+   * @param scope of these teams: groups of others are not found @throws ServiceError not_found
+   */
+  async idsOfGroup(nameOrId: string, scope: Scope = null): Promise<string[]> {
+    return teamsOfGroup(this.teams.manager, await groupIdOf(this.teams.manager, nameOrId, scope));
+  }
+
+  /**
+   * Locks teams until the end of the transaction, in the order of their IDs.
+   *
+   * @param names or IDs @param field that names them @param groupId of a group whose teams are locked too
+   * @throws ServiceError not_found
+   */
+  async lock(
+    names: readonly string[],
+    field: string,
+    groupId?: string,
+  ): Promise<{ id: string; groupId: string | null; isNamed: boolean }[]> {
+    const ids = names.filter(isUuid).map((id) => id.toLowerCase());
+    const texts = names.filter((name) => !isUuid(name));
+    const teams = await this.teams.find({
+      select: { id: true, name: true, groupId: true },
+      where: [{ id: In(ids) }, { name: In(texts) }, ...(groupId === undefined ? [] : [{ groupId }])],
+      order: { id: 'ASC' },
+      lock: { mode: 'pessimistic_write' },
+    });
+    const unknown =
+      ids.find((id) => !teams.some((team) => team.id === id)) ??
+      texts.find((text) => !teams.some(({ name }) => name === text));
+    if (unknown !== undefined)
+      throw ServiceError.of('not_found', field, `no team has the name or id ${JSON.stringify(unknown)}`);
+    return teams.map(({ id, name, groupId }) => ({
+      id,
+      groupId,
+      isNamed: ids.includes(id) || texts.includes(name),
+    }));
+  }
+
+  /** The ID of the group that a locked team moves to, null for none; undefined if it stays where it is. */
+  private async moved(
+    manager: EntityManager,
+    { id }: TeamView,
+    group: string | null | undefined,
+  ): Promise<string | null | undefined> {
+    if (group === undefined) return undefined;
+    // A row whose columns are all null is none to TypeORM.
+    const select = { id: true, groupId: true };
+    const { groupId: present } = await manager.findOneOrFail(Team, { select, where: { id } });
+    const wanted = group === null ? null : await groupIdOf(manager, group);
+    if (wanted === present) return undefined;
+    await raiseGroups(manager, [present, wanted]);
+    return wanted;
+  }
 }
+
+/** What a team is created with. */
+type CreatedTeam = Omit<NewTeam, 'groupId'> & LimitMembers & { group?: string | null };
 
 /** @throws ServiceError invalid for an unknown provider */
 function mustBeKnown(manager: EntityManager, { self_service: allowed }: Partial<NewTeam>): Promise<void> {

@@ -6,7 +6,7 @@ export type Interval = (typeof INTERVALS)[number];
 export const MINUTES_MS = 3 * 3_600_000;
 
 /** Groups that the half-hourly sums have, apart from time. */
-export const SLOT_GROUPS = ['team', 'key', 'owner', 'cost_center', 'provider', 'model'] as const;
+export const SLOT_GROUPS = ['group', 'team', 'key', 'owner', 'cost_center', 'provider', 'model'] as const;
 /** Groups that only the rows of the log have. */
 export const ROW_GROUPS = ['end_user', 'session'] as const;
 export const PLAIN_GROUPS = [...SLOT_GROUPS, ...ROW_GROUPS];

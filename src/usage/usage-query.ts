@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors/service-error.js';
 import type { PageRequest } from '../database/page.js';
+import { TEAM_GROUPS } from '../teams/team-groups.js';
 import { GROUPED_ANNOTATIONS, KEY_ANNOTATIONS } from '../keys/key-annotations.js';
 import { type Conditions, type RequestFilter, SESSION_COLUMN } from '../requests/request-query.js';
 import { type Measure, MEASURES } from './measures.js';
@@ -44,6 +45,7 @@ function valueOf(group: UsageGroup, { time, isPeriod }: UsageSource, zone: strin
   const tag = TAG_GROUP.exec(group)?.[1];
   if (tag !== undefined) return `tags ->> '${tag}'`;
   if (group === 'team' || group === 'key') return `${group}_id`;
+  if (group === 'group') return 'team_group';
   return group === 'session' ? SESSION_COLUMN : group;
 }
 
@@ -133,15 +135,20 @@ export function usageSql(
                ${place.sort === 'p95' ? `, ${percentileSql('latency', 0.95)} AS ${SORTS.p95}` : ''} FROM (
           SELECT ${[...texts, ...shown].join(', ')} FROM (
             SELECT ${[...values, ...sums].join(', ')}
-            FROM ${withAnnotations(groups, source.from)}
+            FROM ${withPresentNames(groups, source.from)}
             GROUP BY ${names.map((_, i) => i + 1).join(', ')}) AS added) AS groups) AS sums) AS usage
     ${pageSql(groups, names, conditions, place)}`;
 }
 
-/** Joins the present owners and cost centers of keys to the rows of a source, if a group needs them. */
-function withAnnotations(groups: readonly UsageGroup[], from: string): string {
-  if (!GROUPED_ANNOTATIONS.some((name) => groups.includes(name))) return from;
-  return `(SELECT * FROM ${from}) AS counted LEFT JOIN (${KEY_ANNOTATIONS}) AS noted USING (key_id)`;
+/** Joins the present owners and cost centers of keys, and groups of teams, to the rows of a source, if a group needs them. */
+function withPresentNames(groups: readonly UsageGroup[], from: string): string {
+  const joins = [
+    ...(GROUPED_ANNOTATIONS.some((name) => groups.includes(name))
+      ? [`LEFT JOIN (${KEY_ANNOTATIONS}) AS noted USING (key_id)`]
+      : []),
+    ...(groups.includes('group') ? [`LEFT JOIN (${TEAM_GROUPS}) AS team_groups USING (team_id)`] : []),
+  ];
+  return joins.length === 0 ? from : `(SELECT * FROM ${from}) AS counted ${joins.join(' ')}`;
 }
 
 /** The sum that a page is sorted by, as a number: 0 for a group without a cost. */

@@ -97,6 +97,10 @@ export const usageSchema = z
     hour: period('Start of the hour, in UTC.', '2026-01-31T12:00:00Z'),
     half_hour: period('Start of the half hour, in UTC.', '2026-01-31T12:30:00Z'),
     minute: period('Start of the minute, in UTC.', '2026-01-31T12:34:00Z'),
+    group: z.string().nullable().optional().meta({
+      description: 'Present group of the team; null for calls of teams in none.',
+      example: 'dev',
+    }),
     team: z.string().nullable().optional().meta({
       description: 'Name of the team, also that of the key in groups by key; null if it no longer exists.',
       example: 'search',
@@ -180,7 +184,7 @@ const groups = z
 const question = {
   group_by: groups.prefault('team,day').meta({
     description:
-      'What to group by, separated by commas: team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period ' +
+      'What to group by, separated by commas: group, team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and one period ' +
       '(see `interval`).',
     example: 'model,day',
   }),
@@ -240,6 +244,7 @@ export const statementSchema = z
     as_of: timestamp('Calls recorded until then are counted.'),
     team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
     team_id: shownId('the team'),
+    group: line.meta({ description: 'Present group of the team.', example: 'dev' }),
     owner: line.meta({ description: 'Present owner of the team.', example: 'jane@example.com' }),
     cost_center: line.meta({ description: 'Present cost center of the team.', example: 'CC-4711' }),
     contact: line.meta({ description: 'Present contact of the team.', example: '#search' }),

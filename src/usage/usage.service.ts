@@ -96,7 +96,7 @@ export class UsageService {
     { team, month, tz = this.env.reportTimezone }: StatementFilter,
     scope: Scope,
   ): Promise<Statement> {
-    const { id, name, owner, cost_center, contact } = await this.teams.resolve(team, scope);
+    const { id, name, group, owner, cost_center, contact } = await this.teams.resolve(team, scope);
     const [year, number] = month.split('-').map(Number) as [number, number];
     const [from, to] = [number - 1, number].map((at) => instantAt(new Date(Date.UTC(year, at)), tz)) as [
       Date,
@@ -107,18 +107,28 @@ export class UsageService {
     if (next_cursor !== null) throw TOO_MANY();
     return {
       ...{ month, time_zone: tz, from: from.toISOString(), to: to.toISOString() },
-      ...{ is_over: to.getTime() <= Date.now(), as_of, team: name, team_id: id, owner, cost_center, contact },
+      ...{
+        is_over: to.getTime() <= Date.now(),
+        as_of,
+        team: name,
+        team_id: id,
+        group,
+        owner,
+        cost_center,
+        contact,
+      },
       ...{ lines: data, totals: totals! },
     };
   }
 
   /** The lines of a statement, as one table. */
-  tableOf({ lines, time_zone: zone, from, to, team, owner, cost_center, contact }: Statement): Table {
+  tableOf({ lines, time_zone: zone, from, to, team, group, owner, cost_center, contact }: Statement): Table {
     const range = { from: new Date(from), to: new Date(to), zone };
     const before = [
       ['owner', owner],
       ['cost_center', cost_center],
       ['contact', contact],
+      ['group', group],
     ] as const;
     return {
       name: fileName(range, ['statement', team]),

@@ -23,6 +23,9 @@ const newProvider = () => ({
 });
 const provider = async () => (await call(postern, 'POST', '/providers', newProvider())).body;
 
+const newGroup = () => ({ name: `group ${++names}` });
+const group = async () => (await call(postern, 'POST', '/groups', newGroup())).body;
+
 const newRoute = () => ({ name: `route-${++names}`, targets: [{ provider: 'default' }] });
 const route = async () => (await call(postern, 'POST', '/routes', newRoute())).body;
 
@@ -90,6 +93,13 @@ const CHANGES: Record<
     leaves: 'team created',
   },
   'PATCH /admin/v1/teams/:id': { subject: team, body: () => ({ disabled: true }), leaves: 'team changed' },
+  'POST /admin/v1/groups': {
+    subject: () => Promise.resolve(null),
+    body: newGroup,
+    leaves: 'group created',
+  },
+  'PATCH /admin/v1/groups/:id': { subject: group, body: () => ({ note: 'shared' }), leaves: 'group changed' },
+  'DELETE /admin/v1/groups/:id': { subject: group, leaves: 'group removed' },
   'POST /admin/v1/apply': {
     subject: () => Promise.resolve(null),
     body: () => ({ document: { teams: [{ name: `team ${++names}` }] } }),

@@ -29,6 +29,7 @@ beforeAll(async () => {
     [`${CANARY} team`, other],
   ] as const) {
     const { id: teamId } = await postern.admin<Made>('POST', '/teams', { name: team });
+    await postern.admin('POST', '/groups', { name: `${team}s`, teams: [team] });
     const key = await postern.admin<Made>('POST', '/keys', {
       team,
       name: `${team} key`,
@@ -77,6 +78,8 @@ const DECLARED: Record<string, readonly Role[]> = {
   'POST /admin/v1/keys/:id/revoke': ['team'],
   'GET /admin/v1/teams': ['viewer', 'team'],
   'GET /admin/v1/teams/:id': ['viewer', 'team'],
+  'GET /admin/v1/groups': ['viewer'],
+  'GET /admin/v1/groups/:id': ['viewer'],
   'GET /admin/v1/keys': ['viewer', 'team'],
   'GET /admin/v1/keys/counts': ['viewer', 'team'],
   'GET /admin/v1/keys/:id': ['viewer', 'team'],
@@ -183,6 +186,7 @@ describe.each(['team', 'lead'] as const)('the role %s', (role) => {
     '',
     `team=${other.team}`,
     `team=${encodeURIComponent(`${CANARY} team`)}`,
+    `group=${CANARY}%20teams`,
     `key=${other.key}`,
     `key=${other.prefix}`,
     `model=${encodeURIComponent(`${CANARY} model`)}`,
@@ -190,6 +194,7 @@ describe.each(['team', 'lead'] as const)('the role %s', (role) => {
     `from=${from}`,
   ];
   const GROUPS = [
+    'group',
     'team',
     'key',
     'provider',
@@ -218,6 +223,9 @@ describe.each(['team', 'lead'] as const)('the role %s', (role) => {
     `/keys?id=${other.key},${own.key}`,
     '/keys/counts',
     '/teams?search=ana',
+    `/teams?group=${CANARY}%20teams`,
+    '/groups',
+    `/groups/${CANARY}%20teams`,
     '/search?q=ana',
     '/search?q=min',
     ...[other.team, other.key, other.prefix, other.call, `${CANARY}%20model`, `${CANARY}%20team`].map(
@@ -275,7 +283,16 @@ describe.each(['team', 'lead'] as const)('the role %s', (role) => {
       const text = await (await ask('GET', `/admin/v1${path}`, tokens.admin)).text();
       if (others.some((value) => text.includes(value))) found.add(path.split(/[/?]/)[1]!);
     }
-    expect([...found].sort()).toEqual(['audit', 'keys', 'limits', 'requests', 'search', 'teams', 'usage']);
+    expect([...found].sort()).toEqual([
+      'audit',
+      'groups',
+      'keys',
+      'limits',
+      'requests',
+      'search',
+      'teams',
+      'usage',
+    ]);
   });
 
   it('sees nothing at all once its teams are none', async () => {

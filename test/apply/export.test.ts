@@ -109,8 +109,11 @@ const shared = {
   cost_center: maybe(name),
   note: maybe(note),
 };
+const group = fc.record({ name, note: maybe(note) });
 const team = fc.record({
   name,
+  /** Index of a group; beyond the last one: none. */
+  group: fc.nat({ max: 3 }),
   ...shared,
   self_service: maybe(
     fc.record({
@@ -189,6 +192,7 @@ const webhook = fc.record({
   events: fc.shuffledSubarray([...EVENT_TYPES], { minLength: 1 }),
 });
 const configuration = fc.record({
+  groups: fc.array(group, { maxLength: 3 }),
   teams: fc.array(team, { minLength: 1, maxLength: 5 }),
   keys: fc.array(key, { maxLength: 6 }),
   prices: fc.array(price, { maxLength: 5 }),
@@ -215,36 +219,44 @@ describe('postern export', () => {
   it('writes a file that changes nothing, for any configuration, and the same bytes every time', async () => {
     await createProviders();
     await fc.assert(
-      fc.asyncProperty(configuration, async ({ teams, keys, prices, routes, webhooks, disabled }) => {
-        const make = async (list: string, bodies: object[]) => {
-          const made: Named[] = [];
-          for (const body of bodies) {
-            const one = await post(list, body);
-            if (one !== null) made.push(one);
-          }
-          return made;
-        };
-        await make('routes', routes);
-        const groups = await make('teams', teams);
-        const all = groups.flatMap(({ id }) => keys.map((each) => ({ team: id, ...each })));
-        const made = await make('keys', all.slice(0, 8));
-        await make('prices', prices);
-        await make('webhooks', webhooks);
-        for (const [list, objects] of Object.entries({ teams: groups, keys: made }))
-          for (const { id } of objects)
-            if (disabled.next().value) await run.postern.admin('PATCH', `/${list}/${id}`, { disabled: true });
+      fc.asyncProperty(
+        configuration,
+        async ({ groups: groupsOf, teams: teamsOf, keys, prices, routes, webhooks, disabled }) => {
+          const make = async (list: string, bodies: object[]) => {
+            const made: Named[] = [];
+            for (const body of bodies) {
+              const one = await post(list, body);
+              if (one !== null) made.push(one);
+            }
+            return made;
+          };
+          await make('routes', routes);
+          const groups = await make('groups', groupsOf);
+          const teams = await make(
+            'teams',
+            teamsOf.map((each) => ({ ...each, group: groups[each.group]?.id ?? null })),
+          );
+          const all = teams.flatMap(({ id }) => keys.map((each) => ({ team: id, ...each })));
+          const made = await make('keys', all.slice(0, 8));
+          await make('prices', prices);
+          await make('webhooks', webhooks);
+          for (const [list, objects] of Object.entries({ teams, keys: made }))
+            for (const { id } of objects)
+              if (disabled.next().value)
+                await run.postern.admin('PATCH', `/${list}/${id}`, { disabled: true });
 
-        const { stdout: text, stderr } = await exported();
-        expect(stderr).toBe('');
-        expect(text).not.toContain('canary');
-        expect(await run.apply(text, ['--dry-run', '--exit-code'])).toEqual(UNCHANGED);
-        expect(await run.apply(text)).toEqual(UNCHANGED);
-        expect((await exported()).stdout).toBe(text);
-        // Every text is what it was, also for a reader of YAML 1.1.
-        const { stdout: json } = await exported(['--json']);
-        for (const version of ['1.1', '1.2'] as const)
-          expect(parse(text, { version })).toEqual(JSON.parse(json));
-      }),
+          const { stdout: text, stderr } = await exported();
+          expect(stderr).toBe('');
+          expect(text).not.toContain('canary');
+          expect(await run.apply(text, ['--dry-run', '--exit-code'])).toEqual(UNCHANGED);
+          expect(await run.apply(text)).toEqual(UNCHANGED);
+          expect((await exported()).stdout).toBe(text);
+          // Every text is what it was, also for a reader of YAML 1.1.
+          const { stdout: json } = await exported(['--json']);
+          for (const version of ['1.1', '1.2'] as const)
+            expect(parse(text, { version })).toEqual(JSON.parse(json));
+        },
+      ),
       { numRuns: 6, endOnFailure: true },
     );
   });
@@ -275,7 +287,8 @@ describe('postern export', () => {
           ...{ retry_on: [], max_attempts: 3, dialect: 'openai', default: true },
         },
       ],
-      teams: [{ name: 'search', ...all, self_service: { keys_per_user: 1, max_days: 2 } }],
+      groups: [{ name: 'dev', note: 'shared' }],
+      teams: [{ name: 'search', group: 'dev', ...all, self_service: { keys_per_user: 1, max_days: 2 } }],
       prices: [
         {
           ...{
@@ -369,6 +382,35 @@ describe('postern export', () => {
     expect(row).toEqual({ n: 2 });
     const moved = await run.apply(text.replace('api.openai.com', 'api.elsewhere.example'));
     expect(moved.stderr).toMatch(/providers\[0\]\.secret: must be sent again with a URL on another host/);
+  });
+
+  it('shows drift of groups and of their teams, and prunes groups', async () => {
+    await createProviders();
+    await post('groups', { name: 'dev', note: 'Shares a budget.', teams: ['default'] });
+    const text = (await exported()).stdout;
+    expect(text).toMatch(/\ngroups:\n {2}- name: dev\n {4}note: Shares a budget\.\n\nteams:\n/);
+    expect(text).toMatch(/ {2}- name: default\n {4}group: dev\n/);
+    await post('groups', { name: 'ops', teams: ['default'] });
+    await post('teams', { name: 'beside', group: 'ops' });
+    const drift = await run.apply(text, ['--dry-run', '--exit-code']);
+    expect([drift.code, drift.stdout]).toEqual([
+      2,
+      '~ team default\n    group: "ops" → "dev"\nPlan: 1 change. Nothing was changed.\n',
+    ]);
+    const pruned = await run.apply(text, ['--prune', '--yes']);
+    expect(pruned.stdout).toContain('- team beside (disabled)\n- group ops\nApplied 3 changes.');
+    expect(await run.postern.admin('GET', '/teams/beside')).toMatchObject({ disabled: true, group: null });
+    expect(await run.apply(text, ['--prune', '--dry-run', '--exit-code'])).toEqual(UNCHANGED);
+    // Teams that no list names keep their group, which is then not removed.
+    const kept = await run.apply('groups: [{ name: other }]', ['--prune', '--yes']);
+    expect([kept.code, kept.stderr]).toEqual([
+      1,
+      expect.stringContaining('groups.teams: this group has the teams default; take them out of it first'),
+    ]);
+    const unknown = await run.apply('teams: [{ name: default, group: nobody }]');
+    expect(unknown.stderr).toBe(
+      'error: postern.yaml:1:26: teams[0].group: no group has this name or id; list the groups, or create it first\n',
+    );
   });
 
   it('names the remedy where nothing is stored', async () => {

@@ -34,6 +34,7 @@ afterAll(async () => {
 it.each([
   ['request_log', 2],
   ['usage_by_team_day', 2],
+  ['usage_by_group_day', 2],
   ['usage_by_key_day', 2],
   ['usage_by_model_day', 2],
   ['usage_half_hour', 2],

@@ -66,6 +66,17 @@ describe('an archive', () => {
     expect(queries()).toHaveLength(asked);
   });
 
+  it('is told the groups of teams, which it does not have, and the teams of a group', async () => {
+    const { id } = await postern.admin<{ id: string }>('POST', '/teams', { name: 'grouped' });
+    await postern.admin('POST', '/groups', { name: 'dev', teams: ['grouped'] });
+    await usage(`${OLD}&group_by=group&group=dev`);
+    const { searchParams } = new URL(clickhouse.received.at(-1)!.path, clickhouse.url);
+    const sent = ['grouped_teams', 'team_groups', 'group_teams'].map((name) =>
+      searchParams.get(`param_${name}`),
+    );
+    expect(sent).toEqual([JSON.stringify([id]), '["dev"]', id]);
+  });
+
   it('cannot sort by a percentile', async () => {
     await expect(usage(`${OLD}&sort=p95`)).rejects.toThrow(
       /400 .*cannot be p95 for days that only the archive/,

@@ -130,10 +130,10 @@ describe('a statement', () => {
     expect(name).toBe('postern-usage-2026-10-01-to-2026-10-31-statement-search_EU_.csv');
     const [head, first] = text.split('\n');
     expect(head).toBe(
-      `owner,cost_center,contact,time_zone,from,to,month,team,team_id,key,key_id,provider,model,${FIGURES}`,
+      `owner,cost_center,contact,group,time_zone,from,to,month,team,team_id,key,key_id,provider,model,${FIGURES}`,
     );
     const place = `${RANGE},2026-10,"search, ""EU""",${team.id},ci,${team.key},openai,gpt-5.6,`;
-    expect(first?.slice(0, place.length + 21)).toBe(`'@ann,'=CC-1,#search,${place}`);
+    expect(first?.slice(0, place.length + 22)).toBe(`'@ann,'=CC-1,#search,,${place}`);
   });
 
   it('is what the command shows', async () => {

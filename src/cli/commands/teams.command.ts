@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
-import type { TeamView } from '../../teams/teams.schema.js';
+import type { TeamChange, TeamView } from '../../teams/teams.schema.js';
 import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
@@ -43,8 +43,9 @@ import { minuteTime, exactTime } from '../times.js';
 
 const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
 
-type TeamOptions = ModelRuleOptions & LimitOptions & SelfServiceOption & AnnotationOptions;
-type ListOptions = PageOptions & AnnotationOptions & { name?: string };
+type GroupOption = { group?: string };
+type TeamOptions = ModelRuleOptions & LimitOptions & SelfServiceOption & AnnotationOptions & GroupOption;
+type ListOptions = PageOptions & AnnotationOptions & GroupOption & { name?: string };
 
 /** `postern teams …` */
 export function teamsCommand(): Command {
@@ -59,6 +60,7 @@ export function teamsCommand(): Command {
     .action(
       action<TeamOptions>(async ({ api, out }, options, name) => {
         const members = {
+          ...groupOf(options),
           ...modelRulesOf(options),
           ...limitMembersOf(options, null),
           ...selfServiceOf(options),
@@ -75,17 +77,18 @@ export function teamsCommand(): Command {
       teams
         .command('list')
         .description('list teams, newest first')
-        .option('--name <text>', 'filter by a part of the name'),
+        .option('--name <text>', 'filter by a part of the name')
+        .option('--group <name or id>', 'filter by group'),
     ),
   )
     .option('--json', 'print the page as JSON')
     .addHelpText(
       'after',
-      '\nExamples:\n  postern teams list --all\n  postern teams list --name sea\n  postern teams list --cost-center CC-4711',
+      '\nExamples:\n  postern teams list --all\n  postern teams list --name sea\n  postern teams list --group dev\n  postern teams list --cost-center CC-4711',
     )
     .action(
-      action<ListOptions>(async ({ api, out }, { name, ...options }) => {
-        const query = { search: name, ...annotationQuery(options) };
+      action<ListOptions>(async ({ api, out }, { name, group, ...options }) => {
+        const query = { search: name, group, ...annotationQuery(options) };
         const page = await listPages<Page<TeamView>>(api, 'teams', query, options);
         out.page(page, { noun: 'teams', columns: columnsOf(page.data) });
       }),
@@ -105,6 +108,7 @@ export function teamsCommand(): Command {
             ['id', team.id],
             ['name', team.name],
             ['status', statusOf(team), statusStyle(statusOf(team))],
+            ...(team.group === null ? [] : [['group', team.group] as const]),
             ['created', exactTime(team.created_at)],
             ...modelRuleLines(team),
             ...limitLines(team),
@@ -119,7 +123,7 @@ export function teamsCommand(): Command {
     teams
       .command('update')
       .description(
-        'change the name, models, limits, budgets, owner, contact or cost center of a team, or what its members may do',
+        'change the name, group, models, limits, budgets, owner, contact or cost center of a team, or what its members may do',
       )
       .argument(...TEAM_ARGUMENT)
       .option('--name <name>', 'new name'),
@@ -132,6 +136,7 @@ export function teamsCommand(): Command {
         const present = hasLimitOptions(options) ? await api.get<TeamView>(path('teams', text)) : null;
         const change = {
           ...(name !== undefined && { name }),
+          ...groupOf(options),
           ...modelRulesOf(options),
           ...limitMembersOf(options, present),
           ...selfServiceOf(options),
@@ -139,7 +144,7 @@ export function teamsCommand(): Command {
         };
         if (Object.keys(change).length === 0)
           throw new CliError(
-            `nothing to change: give --name, --models, --stream-usage, --self-service, ${ANNOTATION_OPTION_NAMES}, ${LIMIT_OPTION_NAMES}`,
+            `nothing to change: give --name, --group, --models, --stream-usage, --self-service, ${ANNOTATION_OPTION_NAMES}, ${LIMIT_OPTION_NAMES}`,
           );
         const team = await api.patch<TeamView>(path('teams', text), change);
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
@@ -170,13 +175,21 @@ export function teamsCommand(): Command {
   return teams;
 }
 
+function groupOf({ group }: GroupOption): Pick<TeamChange, 'group'> {
+  return group === undefined ? {} : { group: group === 'none' ? null : group };
+}
+
 function addTeamOptions(command: Command): Command {
+  command.option('--group <group>', 'group of teams that it is in, by name or ID, or none');
   return addSelfServiceOption(addLimitOptions(addModelRuleOptions(addAnnotationOptions(command))));
 }
+
+const GROUP: Column<TeamView> = { head: 'GROUP', cell: ({ group }) => group, min: 8 };
 
 const columnsOf = (rows: readonly TeamView[]): readonly Column<TeamView>[] => [
   { head: 'NAME', cell: ({ name }) => name, min: 12 },
   { head: 'STATUS', cell: statusOf, style: (team) => statusStyle(statusOf(team)) },
+  ...(rows.some(({ group }) => group !== null) ? [GROUP] : []),
   ...annotationColumns(rows),
   { head: 'CREATED', cell: ({ created_at: at }) => minuteTime(at) },
   { head: 'ID', cell: ({ id }) => id, drop: 1 },

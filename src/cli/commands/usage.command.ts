@@ -39,7 +39,7 @@ export function usageCommand(): Command {
     .description('sum up calls, errors, tokens, costs and bytes')
     .option(
       '--group-by <groups>',
-      'team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour, half_hour or minute, separated by commas (default: team,day)',
+      'group, team, key, owner, cost_center, provider, model, end_user, session, tag:<name>, and month, week, day, hour, half_hour or minute, separated by commas (default: team,day)',
     )
     .option(
       '--tz <zone>',
@@ -58,6 +58,7 @@ The last line is the total over all groups, also those that are not shown.
 
 Examples:
   postern usage --group-by team --from 7d --sort tokens
+  postern usage --group-by group,team --from 30d
   postern usage --group-by month,cost_center --from 2026-01-01
   postern usage --group-by team,key,model --from 2026-10-01 --to 2026-11-01 --format csv > october.csv
   postern usage --group-by key --from yesterday --to today --status 429 --top 10
@@ -137,9 +138,9 @@ async function printStatement({ api, out }: Session, { team, month, format }: St
   if (isCsv(format)) return copy(await api.stream('usage/statement', { ...query, format: 'csv' }));
   const statement = await api.get<Statement>('usage/statement', query);
   if (out.isJson) return out.json(statement);
-  const { lines, totals, time_zone: zone, owner, cost_center: center, is_over: isOver } = statement;
+  const { lines, totals, time_zone: zone, group, owner, cost_center: center, is_over: isOver } = statement;
   out.note(
-    `${statement.team}, ${month} (${zone})${owner === null ? '' : `, owner ${owner}`}${center === null ? '' : `, cost center ${center}`}${isOver ? '' : ': the month is not over'}\n`,
+    `${statement.team}, ${month} (${zone})${group === null ? '' : `, group ${group}`}${owner === null ? '' : `, owner ${owner}`}${center === null ? '' : `, cost center ${center}`}${isOver ? '' : ': the month is not over'}\n`,
   );
   // The team is that of the statement.
   const data = lines.map(({ team_id: _, ...row }) => row);
@@ -187,6 +188,7 @@ function columnsOf({ data }: UsageTable, totals: UsageSums | null): readonly Usa
     has('hour') && { head: 'HOUR', cell: ({ hour }) => hour ?? null },
     has('half_hour') && { head: 'HALF HOUR', cell: ({ half_hour: start }) => start ?? null },
     has('minute') && { head: 'MINUTE', cell: ({ minute: start }) => start ?? null },
+    has('group') && { head: 'GROUP', cell: ({ group }) => group ?? null, min: 8 },
     has('key')
       ? { head: 'KEY', cell: keyOf, min: 12 }
       : // A team that was deleted has only its ID.

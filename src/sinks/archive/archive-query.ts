@@ -36,6 +36,7 @@ export const GROUP_COLUMNS: Record<string, string> = {
   team: 'toString(team_id)',
   key: 'toString(key_id)',
   session: SESSION_COLUMN,
+  group: `nullIf(transform(toString(team_id), ${texts('grouped_teams')}, ${texts('team_groups')}, ''), '')`,
   owner: annotation('owner'),
   cost_center: annotation('cost_center'),
 };
@@ -45,6 +46,7 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   from: `started_at >= ${time('from')}`,
   to: `started_at < ${time('to')}`,
   teams: `has(splitByChar(',', {teams: String}), toString(team_id))`,
+  group_teams: `has(splitByChar(',', {group_teams: String}), toString(team_id))`,
   team: 'team_id = toUUID({team: String})',
   key: 'key_id = toUUID({key: String})',
   provider: 'provider = {provider: String}',

@@ -35,8 +35,9 @@ export class ClickHouseUsage implements UsageArchiveReader {
     const annotations: KeyAnnotations = {};
     for (const name of GROUPED_ANNOTATIONS)
       if (groups.includes(name)) annotations[name] = await this.names.annotations(name);
+    const teamGroups = groups.includes('group') ? await this.names.groups() : undefined;
     const { data, sink } = await this.clickhouse.read<Row>((table) =>
-      usageQuery(table, groups, request, zone, annotations),
+      usageQuery(table, groups, request, zone, annotations, teamGroups),
     );
     const [first] = data;
     return {

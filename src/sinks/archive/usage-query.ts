@@ -54,6 +54,7 @@ const sorted = (sort: UsageSort): string =>
  * return text that is no JSON if there are no groups.
  *
  * @param groups as inOrder() returns them @param zone IANA name @param annotations of keys, by the group that needs them
+ * @param teamGroups groups by the ID of the team, if they are needed
  * @throws ServiceError invalid for a foreign cursor
  */
 export function usageQuery(
@@ -62,12 +63,17 @@ export function usageQuery(
   { limit, cursor, sort, ...filter }: UsageRequest,
   zone: string,
   annotations: KeyAnnotations = {},
+  teamGroups?: ReadonlyMap<string, string>,
 ): ArchiveQuery {
   const { conditions, query_params } = conditionsOf(filter);
   for (const name of GROUPED_ANNOTATIONS.filter((group) => groups.includes(group))) {
     const [keys, values] = annotationParams(name);
     query_params[keys] = JSON.stringify([...(annotations[name]?.keys() ?? [])]);
     query_params[values] = JSON.stringify([...(annotations[name]?.values() ?? [])]);
+  }
+  if (teamGroups !== undefined) {
+    query_params.grouped_teams = JSON.stringify([...teamGroups.keys()]);
+    query_params.team_groups = JSON.stringify([...teamGroups.values()]);
   }
   const names = groups.map((_, i) => groupName(i));
   const columns = groups.map((group, i) => `${columnOf(group)} AS ${names[i]}`);

@@ -30,6 +30,7 @@ beforeAll(async () => {
   workplace = await Workplace.make();
   clickhouse = await SinkServer.clickhouse(python);
   await startGateway();
+  await admin('POST', '/groups', { name: 'all', teams: ['default'] });
 }, 1_800_000);
 afterAll(async () => {
   await workplace.remove();
@@ -79,6 +80,7 @@ const GROUPS = [
     'model,week',
     'model,half_hour',
     'team,key,model',
+    'group,team',
     'end_user',
   ],
   ...['session,day', 'tag:env', 'tag:team.name,day', 'end_user,tag:env,model'],
@@ -92,6 +94,7 @@ const QUESTIONS = [
   ...[
     ...['status=5xx', 'status=429', 'outcome=retried', 'failed=true', 'failed=false', 'model=gpt-4o'],
     ...['min_duration_ms=1500', 'end_user=user-3', 'session=session-1', 'provider=default', 'team=default'],
+    'group=all',
     'model=none',
   ].map((filter) => `group_by=model,day&${filter}&${RANGE}`),
   // Cut half hours.

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { GroupView } from '../../../groups/groups.schema.js';
 import type { KeyView } from '../../../keys/keys.schema.js';
 import type { Budget, ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
 import type { PriceView } from '../../../pricing/prices.schema.js';
@@ -33,11 +34,16 @@ const OF_ROUTE = {
   default: false,
 };
 
+export function groupItem({ name, note }: GroupView): Item {
+  return item({ name, note });
+}
+
 export function teamItem(team: TeamView): Item {
-  const { name, disabled, models, stream_usage, owner, contact, cost_center, note, self_service } = team;
+  const { name, disabled, group, models, stream_usage, owner, contact, cost_center, note, self_service } =
+    team;
   return item(
     {
-      ...{ name, disabled: disabled || null, owner, contact, cost_center, note, models, stream_usage },
+      ...{ name, disabled: disabled || null, group, owner, contact, cost_center, note, models, stream_usage },
       ...limitsOf(team),
       self_service: self_service && item({ ...self_service }),
     },

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Page } from '../../../database/page.js';
+import type { GroupView } from '../../../groups/groups.schema.js';
 import type { KeyView } from '../../../keys/keys.schema.js';
 import type { PriceView } from '../../../pricing/prices.schema.js';
 import type { ProviderView } from '../../../providers/providers.schema.js';
@@ -72,6 +73,7 @@ async function everything(api: Api): Promise<Exported> {
   const sinks = await list<SinkView>('sinks');
   const keys = await allOf<KeyView>(api, 'keys', {});
   const prices = await allOf<PriceView>(api, 'prices', { source: 'custom' });
+  const groups = await allOf<GroupView>(api, 'groups', {});
   const teams = await allOf<TeamView>(api, 'teams', {});
   const routes = await list<RouteView>('routes');
   const providers = await list<ProviderView>('providers');
@@ -83,6 +85,7 @@ async function everything(api: Api): Promise<Exported> {
   const document = {
     providers: providers.filter(isStored).sort(by('name')).map(items.providerItem),
     routes: routes.sort(by('name')).map(items.routeItem),
+    groups: groups.sort(by('name')).map(items.groupItem),
     teams: teams.sort(by('name')).map(items.teamItem),
     prices: prices.sort(by('catalog', 'model', 'effective_from')).map(items.priceItem),
     keys: keys.filter(isConfigured).sort(by('team', 'name')).map(items.keyItem),

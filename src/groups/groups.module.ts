@@ -1,0 +1,15 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { TeamsModule } from '../teams/teams.module.js';
+import { TeamGroup } from './group.entity.js';
+import { GroupsController } from './groups.controller.js';
+import { GroupsService } from './groups.service.js';
+
+/** Groups of teams. */
+@Module({
+  imports: [TypeOrmModule.forFeature([TeamGroup]), TeamsModule],
+  controllers: [GroupsController],
+  providers: [GroupsService],
+  exports: [GroupsService]
+})
+export class GroupsModule {}
