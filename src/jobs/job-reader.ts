@@ -9,7 +9,7 @@ const MAX_JOB_BYTES = 8 * 1024 * 1024;
 const JOB_MS = 60_000;
 const RESULTS_MS = 1_800_000;
 const NOTHING = Buffer.alloc(0);
-/** Azure OpenAI's endpoints without `/v1` in their path need a version (its REST reference). */
+/** Azure OpenAI's endpoints without `/v1` in their path need a version (its REST reference), behind any host. */
 const AZURE_VERSIONS: Record<string, string> = { batch: '2024-10-21', response: '2025-04-01-preview' };
 
 /** Why a check has found nothing out. */
@@ -90,6 +90,6 @@ async function wholeBody({ body }: ProviderResponse): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-function isOldAzure({ origin, basePath }: Provider, path: string): boolean {
-  return /\.azure\.com(?::\d+)?$/.test(origin) && /^\/openai\/(?!v1\/)/.test(`${basePath}${path}`);
+function isOldAzure({ basePath }: Provider, path: string): boolean {
+  return /^\/openai\/(?!v1\/)/.test(`${basePath}${path}`);
 }

@@ -81,7 +81,7 @@ export function setInterrupted(row: LogRow): void {
 
 /** Endpoints that bill nothing. */
 const FREE_ENDPOINT =
-  /\/(?:count_tokens|input_tokens|moderations|tokenize|files|uploads(?:\/[^/]+\/(?:parts|complete|cancel))?|cancel)$|:countTokens$/;
+  /\/(?:count_tokens|input_tokens|moderations|tokenize|files|uploads(?:\/[^/]+\/(?:parts|complete|cancel))?|cancel)$|:(?:countTokens|cancel)$/;
 /** Where clients open WebSockets. */
 const WEBSOCKET = /\/(?:realtime|responses)$|BidiGenerateContent/;
 const SWITCHING_PROTOCOLS = 101;

@@ -135,7 +135,9 @@ function geminiBatchOf(
   const succeeded = Number(stats.successfulRequestCount ?? 0);
   const isEnded =
     members.done === true || /_(?:SUCCEEDED|FAILED|CANCELLED|EXPIRED)$/.test(String(metadata.state));
-  const hasSucceeded = succeeded > 0 || /_SUCCEEDED$/.test(String(metadata.state));
+  // Its metadata may repeat the responses, and is not read then.
+  const hasFailed =
+    members.metadata !== undefined && succeeded === 0 && !/_SUCCEEDED$/.test(String(metadata.state));
   const answered = (members.response ?? {}) as { responsesFile?: unknown };
   const file = answered.responsesFile;
   const hasFile = typeof file === 'string' && GEMINI_FILE.test(file);
@@ -146,7 +148,7 @@ function geminiBatchOf(
     path,
     isNew,
     isEnded,
-    isFree: isEnded && isAll && !hasSucceeded && members.response === undefined && response === null,
+    isFree: isEnded && isAll && hasFailed && members.response === undefined && response === null,
     usage: isEnded && response !== null ? inlinedUsage(head, response, model) : null,
     results: hasFile
       ? {
