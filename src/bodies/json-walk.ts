@@ -2,6 +2,7 @@ import { escapeLength, integerEnd, isSpace, JSON_BYTES, scalarEnd } from './byte
 import { ESCAPE_LENGTH, type FoundName, type NamesByLength } from './folded-names.js';
 import { type JsonValue, KeptValues, MAX_VALUES } from './kept-values.js';
 import { BracketMarks } from './bracket-marks.js';
+import { OutsideInput, TEXT_PLACES } from './outside-input.js';
 import { markEnd, nearBackslash, SHORT_STRING, spacesEnd } from './text-marks.js';
 
 const {
@@ -65,6 +66,8 @@ export class JsonWalk {
 
   /** Of the members that were found so far. */
   readonly values: KeptValues;
+  /** Of the part that was read so far. */
+  readonly outside = new OutsideInput();
   private state: number = VALUE;
   /** For each open bracket: OBJECT or ARRAY. */
   private readonly stack: number[] = [];
@@ -106,6 +109,11 @@ export class JsonWalk {
   /** The body has ended. */
   finish(): void {
     if (this.problem === null && this.state !== END) this.fail(0);
+  }
+
+  /** True once all of it was read. */
+  get isWhole(): boolean {
+    return this.problem === null && this.state === END;
   }
 
   /** The values of all members with this name, in any case. @param name one of those looked for */
@@ -185,7 +193,7 @@ export class JsonWalk {
     if (depth === 2 && this.state === FIRST_ELEMENT && this.name !== null)
       this.elements = byte === QUOTE || byte === OPEN_BRACKET ? 1 : 0;
     if (byte === QUOTE) {
-      if (depth === 1) this.startValue(at);
+      if (depth === 1) this.startValue(chunk, at);
       return this.startText(chunk, at, false);
     }
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
@@ -193,7 +201,7 @@ export class JsonWalk {
         this.problem = `the body is nested deeper than ${MAX_DEPTH} levels`;
         return STOP;
       }
-      if (depth === 1) this.startValue(at);
+      if (depth === 1) this.startValue(chunk, at);
       this.stack[++this.depth] = byte === OPEN_BRACE ? OBJECT : ARRAY;
       if (!this.isCertain && depth === 1) return this.skipNested(chunk, at + 1);
       this.state = byte === OPEN_BRACE ? FIRST_NAME : FIRST_ELEMENT;
@@ -202,13 +210,14 @@ export class JsonWalk {
     const end = byte > ZERO && byte <= NINE ? integerEnd(chunk, at) : scalarEnd(chunk, at);
     if (end === chunk.length || (end === -1 && chunk.length - at < MAX_SCALAR)) return this.cutAt(chunk, at);
     if (end === -1 || end - at > MAX_SCALAR) return this.fail(at);
-    if (depth === 1) this.startValue(at);
+    if (depth === 1) this.startValue(chunk, at);
     return this.endValue(chunk, end);
   }
 
   /** Skips the rest of a value of the outermost object. @param from where to read on, outside of strings */
   private skipNested(chunk: Buffer, from: number): number {
     const { length } = chunk;
+    const places = TEXT_PLACES;
     let { depth } = this;
     let at = from;
     let sparse = at + LONG_RUN;
@@ -222,6 +231,13 @@ export class JsonWalk {
           this.depth = depth;
           return this.startText(chunk, at, false);
         }
+        // The key of TEXT_PLACES: most texts are none of those that are looked for.
+        if (
+          places[
+            ((chunk[at + 1]! & 0x1f) << 10) | ((chunk[at + 4]! & 0x1f) << 5) | (chunk[at + 5]! & 0x1f)
+          ] !== 0
+        )
+          this.outside.text(chunk, at);
         at = end;
         sparse = at + LONG_RUN;
       } else if (byte >= OPEN_BRACKET) {
@@ -253,8 +269,9 @@ export class JsonWalk {
     return at + 1;
   }
 
-  private startValue(at: number): void {
+  private startValue(chunk: Buffer, at: number): void {
     if (this.name === null) return;
+    this.outside.member(this.name.name, chunk[at]!);
     this.elements = 0;
     this.values.begin(this.passed + at);
   }
@@ -308,6 +325,7 @@ export class JsonWalk {
   }
 
   private startText(chunk: Buffer, at: number, isName: boolean): number {
+    if (!this.outside.text(chunk, at)) return this.cutAt(chunk, at);
     this.isName = isName;
     this.state = TEXT;
     return this.readText(chunk, at + 1);

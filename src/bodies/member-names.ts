@@ -1,4 +1,5 @@
 import { NamesByLength } from './folded-names.js';
+import { OF_OUTSIDE, OF_TOOLS } from './outside-input.js';
 
 /** Members of a JSON body that name the end user and the session. */
 const OF_END_USER = ['safety_identifier', 'user', 'prompt_cache_key', 'metadata'];
@@ -20,7 +21,7 @@ export const OF_OUTPUT = [
 const OF_UNITS = ['input', 'size', 'quality'];
 
 /** Members of a JSON body that the row of a call is filled from. */
-const OF_ROW = ['model', ...OF_END_USER, ...OF_OUTPUT];
+const OF_ROW = ['model', ...OF_END_USER, ...OF_OUTPUT, ...OF_OUTSIDE, ...OF_TOOLS];
 export const ROW_NAMES = new NamesByLength(OF_ROW);
 export const ROW_NAMES_AND_UNITS = new NamesByLength([...OF_ROW, ...OF_UNITS]);
 
@@ -33,6 +34,8 @@ const ALL = [
   'stream',
   'stream_options',
   ...OF_OUTPUT,
+  ...OF_OUTSIDE,
+  ...OF_TOOLS,
   'service_tier',
   'serviceTier',
   'speed',

@@ -84,6 +84,18 @@ export class RequestReader {
     return this.limit && this.limit * this.outputs;
   }
 
+  /** True if all of a JSON body was read, and no input comes from elsewhere, see OutsideInput. */
+  get showsInput(): boolean {
+    const { json } = this;
+    return json !== null && json.isWhole && !json.outside.hasInput && !json.outside.hasTools;
+  }
+
+  /** True unless the body was read and asks for no tools that the provider runs. A form cannot ask for any. */
+  get mayAskForTools(): boolean {
+    const { json } = this;
+    return this.form === null && (json === null || json.outside.hasTools || !json.isWhole);
+  }
+
   /** What the row says of the body so far is known: lets go of the rest, unless JsonMembers is asked. */
   forget(): void {
     if (!this.isCertain) this.json?.values.forget();

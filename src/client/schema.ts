@@ -3861,7 +3861,7 @@ export interface components {
              */
             cost_low_usd: string | null;
             /**
-             * @description Of a call whose usage is not final, the most that it cost in USD, at the highest rates of its price: the reported input, else its bytes; and the output that the request allows, else 131,072 tokens. Of a WebSocket, what its open responses add to `cost_usd` at most. Null if the usage is final, the model has no price, or input came from elsewhere (URLs, IDs of files, stored conversations, tools of the provider).
+             * @description Of a call whose usage is not final, the most that it cost in USD, at the highest rates of its price: the reported input, else `input_limit`; and the output that the request allows, else 131,072 tokens. Of a WebSocket, what its open responses add to `cost_usd` at most. Null if the usage is final, the model has no price, or nothing bounds the cost: the provider may run tools, or it reported no input and `input_limit` is null.
              * @example 0.004200000
              */
             cost_high_usd: string | null;
@@ -3870,6 +3870,11 @@ export interface components {
              * @example 1024
              */
             output_limit: number | null;
+            /**
+             * @description The most input tokens that the request can have: a token for each byte of its body. Null if input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), the body is no JSON, or it was not read as a whole before the call was interrupted.
+             * @example 4096
+             */
+            input_limit: number | null;
         };
         RequestPage: {
             /**
@@ -4139,7 +4144,7 @@ export interface components {
              */
             cost_low_usd: string | null;
             /**
-             * @description Of a call whose usage is not final, the most that it cost in USD, at the highest rates of its price: the reported input, else its bytes; and the output that the request allows, else 131,072 tokens. Of a WebSocket, what its open responses add to `cost_usd` at most. Null if the usage is final, the model has no price, or input came from elsewhere (URLs, IDs of files, stored conversations, tools of the provider).
+             * @description Of a call whose usage is not final, the most that it cost in USD, at the highest rates of its price: the reported input, else `input_limit`; and the output that the request allows, else 131,072 tokens. Of a WebSocket, what its open responses add to `cost_usd` at most. Null if the usage is final, the model has no price, or nothing bounds the cost: the provider may run tools, or it reported no input and `input_limit` is null.
              * @example 0.004200000
              */
             cost_high_usd: string | null;
@@ -4148,6 +4153,11 @@ export interface components {
              * @example 1024
              */
             output_limit: number | null;
+            /**
+             * @description The most input tokens that the request can have: a token for each byte of its body. Null if input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), the body is no JSON, or it was not read as a whole before the call was interrupted.
+             * @example 4096
+             */
+            input_limit: number | null;
             /** @description All attempts of the call, this one included, the first one first; empty if the call did not use a route. */
             attempts: components["schemas"]["Request"][];
         };

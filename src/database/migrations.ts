@@ -52,6 +52,7 @@ import { ProviderJobs1798000240000 } from '../../migrations/1798000240000-provid
 import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limits.js';
 import { Owners1798000280000 } from '../../migrations/1798000280000-owners.js';
 import { Groups1798000320000 } from '../../migrations/1798000320000-groups.js';
+import { InputLimit1798000300000 } from '../../migrations/1798000300000-input-limit.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -111,4 +112,5 @@ export const MIGRATIONS = [
   HotLimits1798000270000,
   Owners1798000280000,
   Groups1798000320000,
+  InputLimit1798000300000,
 ];

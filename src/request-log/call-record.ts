@@ -207,6 +207,16 @@ export class CallRecord {
     }
   }
 
+  /** The most input tokens that the request can have: a token for each byte. Null: its bytes do not say it, or not yet. */
+  get inputLimit(): number | null {
+    return this.requestBytes === 0 || this.body.showsInput ? this.requestBytes : null;
+  }
+
+  /** The provider may run tools, which add input and have a price. */
+  get mayUseTools(): boolean {
+    return this.countedUsage === null && this.requestBytes > 0 && this.body.mayAskForTools;
+  }
+
   /** The start was journalled in this file. */
   beginWritten(file: JournalFile): void {
     this.files.push(file);

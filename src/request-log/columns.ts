@@ -1,13 +1,4 @@
-import {
-  address,
-  asIs,
-  dollars,
-  integer,
-  milliseconds,
-  requiredText,
-  tagsJson,
-  usageJson,
-} from './column-domains.js';
+import { address, asIs, dollars, milliseconds, requiredText, tagsJson, usageJson } from './column-domains.js';
 import {
   BEGIN,
   BEGIN_OR_LATER,
@@ -26,6 +17,7 @@ import {
 } from './column-kinds.js';
 import { CHARGE_COLUMNS } from './charge-columns.js';
 import type { Column, Phase } from './column.js';
+import { FINALITY_COLUMNS } from './finality-columns.js';
 import { type Outcome, OUTCOMES } from './outcome.js';
 
 /**
@@ -321,43 +313,7 @@ export const COLUMNS = {
     nullMeans: NO_ERROR,
     example: 'insufficient_quota',
   },
-  usage_final: {
-    type: 'boolean',
-    phases: USAGE,
-    toDomain: (value: unknown) => (typeof value === 'boolean' ? value : null),
-    description:
-      'True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, ' +
-      'timed out or interrupted, or it ended without its usage.',
-    nullMeans:
-      'there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.',
-  },
-  cost_low_usd: {
-    type: 'numeric',
-    phases: ['write'],
-    toDomain: dollars,
-    description:
-      'Of a call whose usage is not final, the least that it cost in USD: what was reported so far, priced. Of a WebSocket, what its open responses add to `cost_usd` at least.',
-    nullMeans: 'the usage is final, or the model has no price.',
-    example: '0.000120000',
-  },
-  cost_high_usd: {
-    type: 'numeric',
-    phases: ['write'],
-    toDomain: dollars,
-    description:
-      'Of a call whose usage is not final, the most that it cost in USD, at the highest rates of its price: the reported input, else its bytes; and the output that the request allows, else 131,072 tokens. Of a WebSocket, what its open responses add to `cost_usd` at most.',
-    nullMeans:
-      'the usage is final, the model has no price, or input came from elsewhere (URLs, IDs of files, stored conversations, tools of the provider).',
-    example: '0.004200000',
-  },
-  output_limit: {
-    type: 'bigint',
-    phases: BEGIN_OR_LATER,
-    toDomain: integer(Number.MAX_SAFE_INTEGER),
-    description: 'The most output tokens that the request allows: its limit times its choices.',
-    nullMeans: 'the request names none, or was forwarded before it was read.',
-    example: 1_024,
-  },
+  ...FINALITY_COLUMNS,
 } as const satisfies Record<string, Column<unknown>>;
 
 type Columns = typeof COLUMNS;

@@ -3,7 +3,7 @@ import type { CallRecord } from './call-record.js';
 import { chargesOf, setFinality, setReservation, usedTokens } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
-import { setReportedCost } from './row-cost.js';
+import { setReportedCost, setUncountedTools } from './row-cost.js';
 import type { ExtraUsage, ResponseUsage } from '../bodies/usage/token-usage.js';
 
 /** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
@@ -45,8 +45,9 @@ export function setBegin(row: LogRow, call: CallRecord, attribution: Attribution
 }
 
 /** Sets what the request has named so far, which bounds the cost of a call that never ends. */
-function setRequested(row: LogRow, { requestModel, outputLimit, origin }: CallRecord): void {
+function setRequested(row: LogRow, { requestModel, inputLimit, outputLimit, origin }: CallRecord): void {
   row.model = COLUMNS.model.toDomain(requestModel, origin.key);
+  row.input_limit = COLUMNS.input_limit.toDomain(inputLimit);
   row.output_limit = COLUMNS.output_limit.toDomain(outputLimit);
 }
 
@@ -77,6 +78,7 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.extra_usage = COLUMNS.extra_usage.toDomain(extraOf(call, usage), key);
   setReportedCost(row, usage.reportedCost);
   setFinality(row, usage, call.isWhole || row.outcome === 'completed');
+  if (call.mayUseTools) setUncountedTools(row);
   const error = usage.error ?? call.headError;
   row.provider_error_type = COLUMNS.provider_error_type.toDomain(error?.type, key);
   row.provider_error_code = COLUMNS.provider_error_code.toDomain(error?.code, key);

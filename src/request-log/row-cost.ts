@@ -26,8 +26,8 @@ export const BOUND_COLUMNS = [
   'usage_final',
   'cost_low_usd',
   'cost_high_usd',
+  'input_limit',
   'output_limit',
-  'request_bytes',
   'status',
 ] as const satisfies readonly (keyof LogRow)[];
 export type BoundedRow = CostRow & Pick<LogRow, (typeof BOUND_COLUMNS)[number]>;
@@ -99,6 +99,13 @@ export function setUsageFinal(row: LogRow, isFinal: boolean | null): void {
   row.usage_final = isFinal;
 }
 
+/** The provider may have run tools: of a call whose usage is not final, it is not known how many. */
+export function setUncountedTools(row: LogRow): void {
+  if (!isUnknown(row)) return;
+  const extra = row.extra_usage === null ? {} : (JSON.parse(row.extra_usage) as ExtraUsage);
+  row.extra_usage = COLUMNS.extra_usage.toDomain({ ...extra, uncounted_tools: 1 }, null);
+}
+
 /** The bounds of a row, with nine decimal places. */
 export function boundsOf({ cost_low_usd, cost_high_usd }: BoundedRow): [string | null, string | null] {
   return [cost_low_usd, cost_high_usd];
@@ -109,14 +116,14 @@ export function setBounds(row: BoundedRow, low: string | null, high: string | nu
   row.cost_high_usd = high;
 }
 
-/** What bounds the cost of a call whose usage is not final. Null: not known. */
-export function limitsOf({ request_bytes, output_limit }: BoundedRow): {
-  bytes: number | null;
+/** The most tokens of a call whose usage is not final. Null: not known. */
+export function limitsOf({ input_limit, output_limit }: BoundedRow): {
+  input: number | null;
   output: number | null;
 } {
   // Of a stored row, Postgres returns bigint as text.
   const numberOf = (value: number | string | null) => (value === null ? null : Number(value));
-  return { bytes: numberOf(request_bytes), output: numberOf(output_limit) };
+  return { input: numberOf(input_limit), output: numberOf(output_limit) };
 }
 
 /** Sets what the provider reported, which counts more than any price. */

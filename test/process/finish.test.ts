@@ -25,16 +25,19 @@ beforeEach(async () => {
   });
   const first = await startTestGateway({}, site.database);
   const budgets = [{ tokens: 1_000_000, period: 'total' }];
+  await first.admin('POST', '/prices', { catalog: 'default', model: 'm', input: '1', output: '10' });
   key = await first.createKey({ on_disconnect: 'finish', budgets });
   await first.stop();
 });
 afterEach(() => site.remove());
 
+const BODY = '{"model":"m","stream":true,"max_tokens":1000}';
+
 /** A call whose client has left, so that it is being finished. */
-async function finishing(settings: Record<string, string>): Promise<GatewayProcess> {
+async function finishing(settings: Record<string, string>, body = BODY): Promise<GatewayProcess> {
   const gateway = site.gateway(settings);
   const url = await gateway.ready();
-  const client = await send(url, key, [], '{"model":"m","stream":true,"max_tokens":1000}');
+  const client = await send(url, key, [], body);
   await client.head();
   client.destroy();
   await noticed({ port: Number(new URL(url).port) });
@@ -93,4 +96,30 @@ it('kill -9: one row, charged what the call had reserved', async () => {
   expect(await spent()).toBe(row!.charge);
   await next.stop();
   expect(await rows()).toHaveLength(1);
+});
+
+it.each([
+  ['its request and its limit', BODY, ((BODY.length + 10_000) / 1e6 + 1e-9).toFixed(9)],
+  ['nothing, if its input is elsewhere', BODY.replace('}', ',"previous_response_id":"a"}'), null],
+])('kill -9: the cost of a call is bounded by %s', async (_, body, high) => {
+  const gateway = await finishing({}, body);
+  gateway.process.signal('SIGKILL');
+  await gateway.process.ended;
+  const next = site.gateway({});
+  await next.ready();
+  const read = () =>
+    site.database.query(
+      'SELECT outcome, request_bytes, cost_usd, cost_low_usd, cost_high_usd FROM request_log',
+    );
+  const found = await eventually(async () => {
+    const all = await read();
+    return all.length > 0 && all;
+  });
+  expect(found).toEqual([
+    {
+      ...{ outcome: 'interrupted', request_bytes: null, cost_usd: null },
+      ...{ cost_low_usd: '0.000000000', cost_high_usd: high },
+    },
+  ]);
+  await next.stop();
 });

@@ -142,6 +142,81 @@ it('bounds a stream without usage by its bytes and the longest output', async ()
   });
 });
 
+describe('input that the request does not show', () => {
+  const CONTENT = [{ type: 'image_url', image_url: { url: 'https://images.example/1.png' } }];
+  const CHAT = '/v1/chat/completions';
+  const noUsage = whole(stream({ choices: [] }));
+  const BODIES: readonly [string, object, boolean][] = [
+    ['the URL of an image', { messages: [{ role: 'user', content: CONTENT }] }, false],
+    ['a previous response', { previous_response_id: 'resp_1', input: 'a' }, false],
+    ['a tool of the provider', { tools: [{ type: 'web_search' }] }, true],
+  ];
+
+  it.each(BODIES)('leaves no upper bound: %s', async (_, body, hasTools) => {
+    const before = await unbounded();
+    const row = await call(CHAT, noUsage, { model: 'priced', max_tokens: 5, ...body });
+    expect(row).toMatchObject({
+      usage_final: false,
+      input_limit: null,
+      output_limit: '5',
+      extra_usage: hasTools ? { uncounted_tools: 1 } : null,
+      cost_low_usd: '0.000000000',
+      cost_high_usd: null,
+    });
+    expect(await unbounded()).toBe(before + 1);
+  });
+
+  it.each(BODIES)('that is reported has a bound, unless it may grow: %s', async (_, body, hasTools) => {
+    const message = { model: 'priced', usage: { input_tokens: 1_000, output_tokens: 1 } };
+    const row = await call('/v1/messages', cutAfter({ type: 'message_start', message }), {
+      ...{ model: 'priced', max_tokens: 50 },
+      ...body,
+    });
+    expect(row).toMatchObject({
+      cost_low_usd: '0.001000000',
+      cost_high_usd: hasTools ? null : '0.001500001',
+    });
+  });
+
+  it('may be in a body that was streamed by, wherever it is', async () => {
+    const padding = 'x'.repeat(300_000);
+    const body = { model: 'priced', padding, max_tokens: 5 };
+    const length = JSON.stringify(body).length;
+    expect(await call(CHAT, noUsage, body)).toMatchObject({
+      input_limit: String(length),
+      cost_high_usd: ((length + 50) / 1e6 + 1e-9).toFixed(9),
+    });
+    const input = [{ type: 'input_file', file_id: 'file-1' }];
+    for (const elsewhere of [
+      { input, ...body },
+      { ...body, input },
+    ])
+      expect(await call(CHAT, noUsage, elsewhere)).toMatchObject({ input_limit: null, cost_high_usd: null });
+  });
+
+  it('may be in a body that was not read, because the path names the model', async () => {
+    const body = { contents: [], padding: 'x'.repeat(300_000) };
+    expect(await call(GEMINI, noUsage, body)).toMatchObject({
+      input_limit: null,
+      extra_usage: { uncounted_tools: 1 },
+      cost_high_usd: null,
+    });
+  });
+
+  it('of a call whose usage is final is left out', async () => {
+    const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
+    const row = await call(CHAT, whole({ choices: [], usage }, JSON_TYPE), {
+      ...{ model: 'priced', web_search_options: {} },
+    });
+    expect(row).toMatchObject({ usage_final: true, cost_usd: '0.000030000', extra_usage: null });
+  });
+
+  async function unbounded(): Promise<number> {
+    const { data } = await postern.admin<{ data: { unbounded_calls: number }[] }>('GET', '/usage');
+    return data[0]?.unbounded_calls ?? 0;
+  }
+});
+
 it('has no bounds where there was nothing to bill', async () => {
   const error = { error: { type: 'invalid_request_error' } };
   const nothing = { usage_final: null, cost_usd: null, cost_low_usd: null, cost_high_usd: null };

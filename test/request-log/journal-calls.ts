@@ -111,6 +111,7 @@ const UNSEEN = {
   cost_low_usd: null,
   cost_high_usd: null,
   output_limit: null,
+  input_limit: null,
 } as const;
 
 /** What must be known of the calls of a dead process when exactly these records of it are left. */

@@ -76,6 +76,7 @@ const LATER = [
   'cost_low_usd',
   'cost_high_usd',
   'output_limit',
+  'input_limit',
 ] as const satisfies readonly (keyof LogRow)[];
 
 async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number }> {

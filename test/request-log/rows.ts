@@ -102,6 +102,7 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     cost_low_usd: null,
     cost_high_usd: null,
     output_limit: null,
+    input_limit: null,
     ...columns,
   };
 }

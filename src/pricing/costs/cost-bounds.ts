@@ -18,20 +18,20 @@ export interface CostBounds {
  * Between what a call costs whose usage was not read to the end.
  *
  * @param usage what was reported so far
- * @param limits bytes of the request, and the most output that it allows; null: not known
+ * @param limits the most input tokens that its request can have, and the most output that it allows; null: not known
  * @param startedAt Unix milliseconds
  */
 export function costBounds(
   price: CompiledPrice,
   usage: TokenUsage,
-  limits: { bytes: number | null; output: number | null },
+  limits: { input: number | null; output: number | null },
   startedAt: number,
 ): CostBounds {
   const { promptTokens, completionTokens, extra } = usage;
   const isReported = promptTokens !== null || completionTokens !== null || extra !== null;
   const known = { ...usage, promptTokens: promptTokens ?? 0 };
   const low = isReported ? (price.costOf(known, startedAt, true) ?? 0n) : 0n;
-  const input = promptTokens ?? limits.bytes;
+  const input = promptTokens ?? limits.input;
   const tier = extra?.service_tier;
   const isUnbounded =
     input === null ||
