@@ -30,6 +30,8 @@ beforeEach(async () => {
     script: async ({ head, body, socket }) => {
       const sent = await body.catch(() => null);
       if (sent === null) return;
+      // The gateway itself, which tests its first provider.
+      if (head.startsWith('GET /v1/models ')) return void socket.write(answer('404 Not Found', []));
       expect(sent.bytes.toString()).toContain(PROMPT);
       expect(head).toContain(PROVIDER_KEY);
       if (head.includes('x-break')) return void socket.destroy();
@@ -129,4 +131,51 @@ it('keeps no prompt, response, query, key or secret in a row, a file or a line o
   const printed = (gateway.process.stdout + gateway.process.stderr).replace(/^.*shown only once: .*$/m, '');
   const said = printed.replace(new RegExp(`Bearer ${key}`, 'g'), '');
   for (const secret of secrets) expect(said).not.toContain(secret);
+});
+
+it('keeps the ID of a job at its provider only encrypted, until somebody asks for it by its path', async () => {
+  const id = canary('job');
+  provider.script = async ({ head, body, socket }) => {
+    await body;
+    const job = { id, object: 'batch', status: 'in_progress', metadata: { note: ANSWER } };
+    const isKnown = head.startsWith('POST ') || head.includes(id);
+    socket.write(
+      answer(isKnown ? '200 OK' : '404 Not Found', ['Content-Type: application/json'], JSON.stringify(job)),
+    );
+  };
+  const gateway = workplace.gateway({
+    DATABASE_URL: database.url,
+    PROVIDER_URL: provider.url,
+    PROVIDER_KEY,
+    ADMIN_TOKEN,
+    MASTER_KEY,
+    LOG_LEVEL: 'trace',
+  });
+  const url = await gateway.ready();
+  const admin = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' };
+  const made = await fetch(`${url}/admin/v1/keys`, {
+    method: 'POST',
+    headers: admin,
+    body: JSON.stringify({ team: 'default', name: 'jobs', endpoints: 'all' }),
+  });
+  const { key } = (await made.json()) as { key: string };
+  const created = await fetch(`${url}/v1/batches`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: '{}',
+  });
+  expect(await created.text()).toContain(id);
+  const jobs = async () => (await fetch(`${url}/admin/v1/jobs`, { headers: admin })).text();
+  await eventually(async () => (await jobs()).includes('"batch"'));
+  await database.query('UPDATE provider_job SET next_check_at = now()');
+  await eventually(async () => (await jobs()).includes('"tries":1'));
+  expect(provider.requests.filter(({ head }) => head.includes(`/v1/batches/${id}`))).toHaveLength(1);
+  const metrics = await (await fetch(`${url}/metrics`, { headers: admin })).text();
+  const rows = await dump();
+  expect(rows).toContain('/v1/batches');
+  const hidden = [id, Buffer.from(id).toString('hex'), Buffer.from(id).toString('base64').slice(4, -4)];
+  for (const text of [await jobs(), metrics, rows, gateway.process.stdout + gateway.process.stderr])
+    for (const secret of hidden) expect(text).not.toContain(secret);
+  await gateway.process.kill();
+  expect(await filesHolding(workplace.dataDir, hidden)).toEqual([]);
 });
