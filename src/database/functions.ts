@@ -30,6 +30,7 @@ export const FUNCTIONS = [
   'provider_name_taken',
   'request_log_create_partition',
   'request_log_drop_partition',
+  'request_log_unknown_cost',
   'webhook_emit',
 ] as const;
 

@@ -53,6 +53,7 @@ import { HotLimits1798000270000 } from '../../migrations/1798000270000-hot-limit
 import { Owners1798000280000 } from '../../migrations/1798000280000-owners.js';
 import { Groups1798000320000 } from '../../migrations/1798000320000-groups.js';
 import { InputLimit1798000300000 } from '../../migrations/1798000300000-input-limit.js';
+import { UnknownCostOfOlderVersions1798000300001 } from '../../migrations/1798000300001-unknown-cost-of-older-versions.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -111,6 +112,7 @@ export const MIGRATIONS = [
   ProviderJobs1798000240000,
   HotLimits1798000270000,
   Owners1798000280000,
-  Groups1798000320000,
   InputLimit1798000300000,
+  UnknownCostOfOlderVersions1798000300001,
+  Groups1798000320000,
 ];

@@ -30,6 +30,7 @@ const REVISIONS: Record<(typeof FUNCTIONS)[number], string> = {
   provider_name_taken: '1 204f9679b2c5',
   request_log_create_partition: '1 54e152e8640d',
   request_log_drop_partition: '1 f1056148c17a',
+  request_log_unknown_cost: '1 5b9c20790aa0',
   webhook_emit: '1 522b7dfa7f7c',
 };
 
