@@ -9,7 +9,6 @@ import {
   isCounted,
   isMeasured,
   type MostUnits,
-  TOOL_UNITS,
 } from './costs/units.js';
 
 /** Prices are stored with six decimal places in USD per million tokens: in these units, pico-dollars per token. */
@@ -133,8 +132,8 @@ export class CompiledPrice {
    *
    * @param startedAt Unix milliseconds
    * @param isLeast counted units that are unknown cost nothing
-   * @returns null if the usage does not determine the cost: see billedTokens; a service tier, or a counted unit, that this
-   *   price names and the usage does not; a service tier that this price does not name
+   * @returns null if the usage does not determine the cost: see billedTokens; tools that could not be counted; a service tier,
+   *   or a counted unit, that this price names and the usage does not; a service tier that this price does not name
    */
   costOf(usage: TokenUsage, startedAt: number, isLeast = false): bigint | null {
     let atto: bigint | null = 0n;
@@ -154,6 +153,7 @@ export class CompiledPrice {
     isLeast: boolean,
   ): bigint | null {
     const { promptTokens, extra } = usage;
+    if (!isLeast && extra?.uncounted_tools !== undefined) return null;
     const rates = this.ratesFor(sum?.longest ?? promptTokens ?? 0, extra ?? NO_TRAITS, startedAt, isLeast);
     // The responses of a sum are not all of one price.
     if (sum !== null && rates !== this.ratesFor(sum.shortest, extra ?? NO_TRAITS, startedAt, isLeast))
@@ -366,7 +366,6 @@ function takeExtra(
 
 /** Whether it is not known how many of these units a call had. */
 function isUnknown(unit: ExtraUnit, extra: TokenUsage['extra']): boolean {
-  if (TOOL_UNITS.includes(unit)) return extra?.uncounted_tools !== undefined;
   if (unit === 'reasoning_tokens' || !isMeasured(unit)) return false;
   // A document has pages of one kind or the other, or of both.
   const isPages = unit === 'pages' || unit === 'annotated_pages';

@@ -40,10 +40,12 @@ export function chargesOf(row: Readonly<LogRow>): { usd: string | null; tokens: 
  */
 export function setFinality(
   row: LogRow,
-  { closing }: Pick<ResponseUsage, 'closing'>,
+  { closing, extra, reportedCost }: Pick<ResponseUsage, 'closing' | 'extra' | 'reportedCost'>,
   isComplete: boolean,
 ): void {
   if (isUnbilled(row)) return setUsageFinal(row, null);
+  // Tools were run that the usage leaves out; a cost that the provider reports has them.
+  if (extra?.uncounted_tools !== undefined && reportedCost === null) return setUsageFinal(row, false);
   // What was counted from the request, or read from a whole document.
   const isDocument = closing === undefined && isComplete && row.streamed !== true && hasCounts(row);
   setUsageFinal(row, closing === 'event' || (closing === 'end' && isComplete) || isDocument);

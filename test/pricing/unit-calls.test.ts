@@ -17,7 +17,9 @@ beforeAll(async () => {
   gateway = await startTestGateway();
   key = await gateway.createKey({ endpoints: 'all' });
   const { url } = provider;
-  for (const [name, catalog] of Object.entries({ openai: 'openai', mistral: 'mistral', mine: null }))
+  for (const [name, catalog] of Object.entries({
+    ...{ openai: 'openai', mistral: 'mistral', mine: null, reports: 'openrouter' },
+  }))
     await gateway.admin('POST', '/providers', { name, url, secret: null, catalog });
 });
 afterAll(async () => {
@@ -96,15 +98,27 @@ describe('a stream of OpenAI', () => {
     expect(row).toMatchObject({ extra_usage: null, cost_usd: '0.002250000' });
   });
 
-  it('has no cost if a tool that has a price could not be counted', async () => {
-    const items = [{ type: 'code_interpreter_call', status: 'completed' }];
-    await setPrice('uncounted', { ...TOKENS, extra: { code_sessions: '30' } });
-    await setPrice('without-tools', TOKENS);
-    respondEvents(items, 600_000);
-    const row = await call('mine', 'responses', { model: 'uncounted', stream: true });
-    expect(row).toMatchObject({ extra_usage: { uncounted_tools: 1 }, cost_usd: null });
-    expect(await call('mine', 'responses', { model: 'without-tools', stream: true })).toMatchObject({
-      cost_usd: '0.002000000',
+  it.each([
+    ['names tools', 'uncounted', { ...TOKENS, extra: { code_sessions: '30' } }],
+    ['names none', 'without-tools', TOKENS],
+  ])(
+    'has no cost but a lower bound if tools could not be counted, also if its price %s',
+    async (_, model, price) => {
+      await setPrice(model, price);
+      respondEvents([{ type: 'code_interpreter_call', status: 'completed' }], 600_000);
+      expect(await call('mine', 'responses', { model, stream: true })).toMatchObject({
+        ...{ usage_final: false, extra_usage: { uncounted_tools: 1 }, prompt_tokens: 1_000 },
+        ...{ cost_usd: null, cost_low_usd: '0.002000000', cost_high_usd: null },
+      });
+    },
+  );
+
+  it('has the cost that its provider reports if tools could not be counted', async () => {
+    const output = [{ type: 'code_interpreter_call', status: 'completed' }];
+    const usage = { input_tokens: 1_000, output_tokens: 100, total_tokens: 1_100, cost: 0.05 };
+    respondJson({ model: 'any', output, usage });
+    expect(await call('reports', 'responses', { model: 'any' })).toMatchObject({
+      ...{ usage_final: true, extra_usage: { uncounted_tools: 1 }, cost_usd: '0.050000000' },
     });
   });
 

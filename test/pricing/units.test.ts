@@ -100,11 +100,12 @@ describe('tools that a provider runs', () => {
     expect(costOf(price, { ...used, extra })).toBe('2.105000000');
   });
 
-  it('make the cost unknown if they were not counted, where the price names one', () => {
+  it('make the cost unknown if they were not counted, whatever the price names', () => {
     const extra = { uncounted_tools: 1, web_searches: 1 };
     expect(costOf(price, { ...used, extra })).toBeNull();
     expect(leastOf(price, { ...used, extra })).toBe('2.010000000');
-    expect(costOf(TOKENS, { ...used, extra })).toBe('2.000000000');
+    expect(costOf(TOKENS, { ...used, extra })).toBeNull();
+    expect(leastOf(TOKENS, { ...used, extra })).toBe('2.000000000');
   });
 });
 

@@ -45,9 +45,6 @@ export function isMeasured(unit: string): boolean {
   return MEASURED.has(unit);
 }
 
-/** Tools that a provider runs while it responds. */
-export const TOOL_UNITS: readonly ExtraUnit[] = ['web_searches', 'file_searches', 'code_sessions'];
-
 /**
  * The counted units that what is known of a request bounds, see MostUnits; of the rest, such as the seconds of a recording,
  * it does not say how many there will be.
