@@ -65,7 +65,7 @@ export class JobSettlement {
     const row: LogRow = { ...emptyRow(), id: job.id, started_at: job.startedAt.toISOString() };
     row.provider = job.provider;
     row.model = job.model ?? usage?.model ?? null;
-    let usd: string | null = '0';
+    let usd = '0';
     if (usage === null) setFree(row);
     else usd = await this.setUsage(row, job, usage);
     const tokens = usage === null ? 0 : (usage.promptTokens ?? 0) + (usage.completionTokens ?? 0);
@@ -81,8 +81,9 @@ export class JobSettlement {
     await this.dataSource.query(GIVE_UP, [id, problem]);
   }
 
-  private async setUsage(row: LogRow, job: OpenJob, usage: ResponseUsage): Promise<string | null> {
-    const { nano, price } = await this.costOf(job, usage);
+  /** @returns what the call is charged: at least, if its cost is not known */
+  private async setUsage(row: LogRow, job: OpenJob, usage: ResponseUsage): Promise<string> {
+    const { nano, charge, price } = await this.costOf(job, usage);
     setTokens(row, usage);
     const usd = nano === null ? null : formatDecimal(nano, COST_SCALE);
     setCost(row, usd, usd === null ? null : (price?.price.id ?? null));
@@ -91,6 +92,6 @@ export class JobSettlement {
       this.unpriced.add(row);
       await this.unpriced.save();
     }
-    return usd;
+    return formatDecimal(charge, COST_SCALE);
   }
 }

@@ -139,6 +139,7 @@ export function correctedRow(guard: string): string {
     return `${name} = ${name === 'model' ? `COALESCE(r.model, ${value})` : value}`;
   });
   const charge = SETTLED.length + 3;
+  const cost = `$${SETTLED.indexOf('cost_usd') + 3}::${COLUMNS.cost_usd.type}`;
   return `
     guarded AS (${guard}),
     before AS (
@@ -148,7 +149,8 @@ export function correctedRow(guard: string): string {
     corrected AS (
       UPDATE request_log AS r
       SET ${set.join(', ')}, ${KNOWN_NOW_SQL},
-          charge_usd = CASE WHEN r.charge_usd IS NOT NULL THEN COALESCE($${charge}::numeric, r.charge_usd) END,
+          charge_usd = CASE WHEN r.charge_usd IS NULL THEN NULL WHEN ${cost} IS NULL THEN GREATEST(r.charge_usd, $${charge}::numeric)
+            ELSE $${charge}::numeric END,
           charge_tokens = CASE WHEN r.charge_tokens IS NOT NULL THEN COALESCE($${charge + 1}::bigint, r.charge_tokens) END,
           ${UPDATED_NOW}
       FROM before
@@ -164,13 +166,9 @@ export const CORRECTION_VALUES = SETTLED.length + 4;
  * The values of correctedRow().
  *
  * @param row its ID, its start, its model, its usage and its cost
- * @param usd what it is charged against budgets in USD; null: as before
- * @param tokens the same in tokens
+ * @param usd what it is charged against budgets in USD: at least, if its cost is not known
+ * @param tokens the same in tokens; null: as before
  */
-export function valuesOfCorrection(
-  row: Readonly<LogRow>,
-  usd: string | null,
-  tokens: number | null,
-): unknown[] {
+export function valuesOfCorrection(row: Readonly<LogRow>, usd: string, tokens: number | null): unknown[] {
   return [row.id, row.started_at, ...SETTLED.map((name) => row[name]), usd, tokens];
 }

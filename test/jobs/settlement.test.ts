@@ -152,6 +152,18 @@ it('what used more than was reserved is charged', async () => {
   expect(Number(await jobs.used(keyId))).toBe(1_500_000);
 });
 
+it('what has no price for batches is charged what its tokens cost otherwise, as for any tier without a price', async () => {
+  await jobs.postern.admin('POST', '/prices', { catalog: 'default', model: 'own', input: '1', output: '10' });
+  const { id: keyId, key } = await jobs.key(BUDGETS);
+  const id = await jobs.create(key, '/v1/batches', created('batch_own'));
+  jobs.provider.paths.set('GET /v1/batches/batch_own', {
+    json: { ...completed('batch_own'), model: 'own' },
+  });
+  await jobs.check(id);
+  expect(await jobs.row(id)).toMatchObject({ model: 'own', cost_usd: null, charge_usd: '0.003000000' });
+  expect(await sums(keyId)).toEqual({ charges: '0.003000000', spent: '0.003000000' });
+});
+
 it('a settlement that is killed before it is committed is made again', async () => {
   const { id: keyId, key } = await jobs.key(BUDGETS);
   const id = await jobs.create(key, '/v1/batches', created('batch_k'));
