@@ -3851,7 +3851,7 @@ export interface components {
              */
             provider_error_code: string | null;
             /**
-             * @description True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, timed out or interrupted, or it ended without its usage. Null if there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.
+             * @description True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, timed out or interrupted, it ended without its usage, or tools were run that could not be counted. Null if there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.
              * @example true
              */
             usage_final: boolean | null;
@@ -4134,7 +4134,7 @@ export interface components {
              */
             provider_error_code: string | null;
             /**
-             * @description True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, timed out or interrupted, or it ended without its usage. Null if there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.
+             * @description True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, timed out or interrupted, it ended without its usage, or tools were run that could not be counted. Null if there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.
              * @example true
              */
             usage_final: boolean | null;
@@ -4245,7 +4245,7 @@ export interface components {
              */
             response_bytes: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
+             * @description Calls with tokens or other units and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;
@@ -4443,7 +4443,7 @@ export interface components {
              */
             response_bytes: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
+             * @description Calls with tokens or other units and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;
@@ -5635,7 +5635,7 @@ export interface components {
                  */
                 last_day: string;
                 /**
-                 * @description Calls with token counts and without a cost.
+                 * @description Calls with tokens or other units and without a cost.
                  * @example 120
                  */
                 calls: number;
@@ -5691,7 +5691,7 @@ export interface components {
         };
         Repriced: {
             /**
-             * @description Calls with token counts whose cost the provider did not report, of this request.
+             * @description Calls with tokens or other units whose cost the provider did not report, of this request.
              * @example 1200
              */
             rows: number;
@@ -7553,7 +7553,7 @@ export interface components {
              */
             total_tokens: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
+             * @description Calls with tokens or other units and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;
@@ -7620,7 +7620,7 @@ export interface components {
              */
             total_tokens: number;
             /**
-             * @description Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.
+             * @description Calls with tokens or other units and without a cost, for example because their model has no price. Without `unknown_calls`.
              * @example 1
              */
             unpriced_calls: number;

@@ -54,6 +54,7 @@ import { Owners1798000280000 } from '../../migrations/1798000280000-owners.js';
 import { Groups1798000320000 } from '../../migrations/1798000320000-groups.js';
 import { InputLimit1798000300000 } from '../../migrations/1798000300000-input-limit.js';
 import { UnknownCostOfOlderVersions1798000300001 } from '../../migrations/1798000300001-unknown-cost-of-older-versions.js';
+import { UnpricedUnits1798000300002 } from '../../migrations/1798000300002-unpriced-units.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -114,5 +115,6 @@ export const MIGRATIONS = [
   Owners1798000280000,
   InputLimit1798000300000,
   UnknownCostOfOlderVersions1798000300001,
+  UnpricedUnits1798000300002,
   Groups1798000320000,
 ];

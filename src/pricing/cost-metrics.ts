@@ -24,7 +24,7 @@ export class CostMetrics {
     );
     instruments.counter(
       'postern_unpriced_calls_total',
-      'Calls with token counts that had no cost when they were logged.',
+      'Calls with tokens or other units that had no cost when they were logged.',
       by(({ unpriced }) => unpriced),
       'provider',
     );

@@ -285,7 +285,7 @@ export const missingPricesSchema = z
           first_day: z.string().meta({ description: 'First UTC day of such a call.', example: '2026-01-29' }),
           last_day: z.string().meta({ description: 'Last UTC day of such a call.', example: '2026-01-31' }),
           calls: z.int().meta({
-            description: 'Calls with token counts and without a cost.',
+            description: 'Calls with tokens or other units and without a cost.',
             example: 120,
           }),
         }),
@@ -316,7 +316,8 @@ export type Repricing = z.output<typeof repricingSchema>;
 export const repricedSchema = z
   .strictObject({
     rows: z.int().meta({
-      description: 'Calls with token counts whose cost the provider did not report, of this request.',
+      description:
+        'Calls with tokens or other units whose cost the provider did not report, of this request.',
       example: 1200,
     }),
     changed: z

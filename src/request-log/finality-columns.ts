@@ -10,7 +10,7 @@ export const FINALITY_COLUMNS = {
     toDomain: (value: unknown) => (typeof value === 'boolean' ? value : null),
     description:
       'True if all usage of the call was read. False if the provider may have billed what was not read: the response was cut, ' +
-      'timed out or interrupted, or it ended without its usage.',
+      'timed out or interrupted, it ended without its usage, or tools were run that could not be counted.',
     nullMeans:
       'there was nothing to bill (the provider rejected the call, it was never sent, or the response was a stored one), or the row is older than this column.',
   },

@@ -46,7 +46,7 @@ export const IS_UNKNOWN_SQL = 'usage_final = false';
 /** In an UPDATE of such a row: now it is. */
 export const KNOWN_NOW_SQL = 'usage_final = true, cost_low_usd = NULL, cost_high_usd = NULL';
 /** SQL conditions for rows without a cost although their usage is known, and sums of the bounds of the others. */
-export const LACKS_COST_SQL = `${IS_UNPRICED_SQL} AND ${HAS_USAGE_SQL} AND COALESCE(usage_final, true)`;
+export const LACKS_COST_SQL = `${IS_UNPRICED_SQL} AND ${HAS_PRICED_USAGE_SQL} AND COALESCE(usage_final, true)`;
 export const UNKNOWN_LOW_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_low_usd END`;
 export const UNKNOWN_HIGH_SQL = `CASE WHEN ${IS_UNKNOWN_SQL} THEN cost_high_usd END`;
 export const IS_UNBOUNDED_SQL = `${IS_UNKNOWN_SQL} AND cost_high_usd IS NULL`;

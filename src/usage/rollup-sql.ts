@@ -1,4 +1,4 @@
-import { IS_UNKNOWN_SQL } from '../request-log/row-cost.js';
+import { IS_UNKNOWN_SQL, LACKS_COST_SQL } from '../request-log/row-cost.js';
 import { type Measure, MEASURES } from './measures.js';
 
 const ENTRIES = Object.entries<Measure>(MEASURES);
@@ -69,7 +69,7 @@ export const REPAIRED = `
 /** The half hours and keys that a process of an earlier version has added or computed again, with unknown costs left out. */
 export const INCOMPLETE = `
   SELECT DISTINCT ${SLOT} AS slot, key_id FROM request_log
-  WHERE recorded_at > $1 AND recorded_at <= $2 AND (${IS_UNKNOWN_SQL} OR repaired_at IS NOT NULL)
+  WHERE recorded_at > $1 AND recorded_at <= $2 AND (${IS_UNKNOWN_SQL} OR (${LACKS_COST_SQL}) OR repaired_at IS NOT NULL)
   ORDER BY 1`;
 
 /** The half hours and keys of yesterday for which the log has other counts than the sums. $1: the cursor. */

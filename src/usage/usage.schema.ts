@@ -48,7 +48,7 @@ const sumsSchema = z
     total_tokens: count('Sum of `prompt_tokens` and `completion_tokens`.', 2_048),
     ...sums,
     unpriced_calls: count(
-      'Calls with token counts and without a cost, for example because their model has no price. Without `unknown_calls`.',
+      'Calls with tokens or other units and without a cost, for example because their model has no price. Without `unknown_calls`.',
       1,
     ),
     cost_usd: z.string().nullable().meta({

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { Repricer } from '../../src/pricing/repricer.service.js';
+import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
 
@@ -196,6 +197,32 @@ describe('a call that is billed by units', () => {
       expect(await costOf(input)).toMatchObject({ extra_usage: null, cost_usd: null });
     respond = (socket) => void socket.write(answer('400 Bad Request', JSON_TYPE, '{"error":{}}'));
     expect(await costOf('Hi')).toMatchObject({ status: 400, extra_usage: null, cost_usd: null });
+  });
+
+  it('is unpriced everywhere if nothing has a price', async () => {
+    respondJson({ created: 1, data: [{ url: 'https://images.example/1' }] });
+    const row = await call('mine', 'images/generations', { model: 'unpriced-image' });
+    expect(row).toMatchObject({ usage_final: true, extra_usage: { images: 1 }, cost_usd: null });
+    const inView = () =>
+      gateway.database.query(
+        "SELECT unpriced_calls::int AS calls FROM usage_by_model_day WHERE model = 'unpriced-image'",
+      );
+    expect(await inView()).toEqual([{ calls: 1 }]);
+    type Usage = { data: { model: string; unpriced_calls: number }[] };
+    const { data } = await gateway.admin<Usage>('GET', '/usage?group_by=model&model=unpriced-image');
+    expect(data).toMatchObject([{ unpriced_calls: 1 }]);
+    type Missing = { data: { model: string; calls: number }[] };
+    const missing = await gateway.admin<Missing>('GET', '/prices/missing');
+    expect(missing.data).toContainEqual(
+      expect.objectContaining({ provider: 'mine', model: 'unpriced-image', calls: 1 }),
+    );
+    await gateway.gateway.app.get(UsageRollup, { strict: false }).catchUp();
+    expect(await inView()).toEqual([{ calls: 1 }]);
+    expect(
+      await gateway.database.query(
+        "SELECT unpriced_calls::int AS calls FROM usage_day WHERE model = 'unpriced-image'",
+      ),
+    ).toEqual([{ calls: 1 }]);
   });
 
   it('gets a cost from a price that was set later', async () => {

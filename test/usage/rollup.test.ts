@@ -56,16 +56,16 @@ async function insert(count: number): Promise<void> {
   await database.query(
     `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, path, model, streamed, status, outcome,
        request_bytes, response_bytes, duration_ms, prompt_tokens, completion_tokens, cached_tokens, cost_usd,
-       usage_final, cost_low_usd, cost_high_usd)
+       usage_final, cost_low_usd, cost_high_usd, extra_usage)
      SELECT gen_random_uuid(),
        CASE n WHEN 1 THEN to_timestamp($5::float8 / 1000)
          ELSE to_timestamp($1::float8 / 1000) + random() * interval '${DAYS} days' END,
        $2, (ARRAY[$3, gen_random_uuid()])[1 + (random() < 0.1)::int], (ARRAY['openai', 'groq'])[1 + floor(random() * 2)::int],
        'POST', '/v1/responses', (ARRAY['gpt-4o', 'o4-mini', NULL])[1 + floor(random() * 3)::int], false,
        (ARRAY[200, 429, NULL])[1 + floor(random() * 3)::int], 'completed', 10, 20, random() * 90000,
-       NULLIF((random() * 100)::int, 7), NULLIF((random() * 100)::int, 7), NULL, NULLIF((random() * 3)::int, 0) * 0.000000001,
+       CASE WHEN n % 5 > 0 THEN NULLIF((random() * 100)::int, 7) END, CASE WHEN n % 5 > 0 THEN NULLIF((random() * 100)::int, 7) END, NULL, NULLIF((random() * 3)::int, 0) * 0.000000001,
        (ARRAY[true, false, NULL])[1 + floor(random() * 3)::int], NULLIF((random() * 3)::int, 0) * 0.000000001,
-       NULLIF((random() * 3)::int, 0) * 0.000000003
+       NULLIF((random() * 3)::int, 0) * 0.000000003, CASE n % 10 WHEN 0 THEN '{"images":1}'::jsonb END
      FROM generate_series(1, $4::int) AS n`,
     [today - (DAYS - 1) * DAY_MS, TEAM, KEY, count, cut + 60_000],
   );
@@ -125,7 +125,7 @@ async function loggedCost(): Promise<unknown> {
   const [row] = await database.query(
     `SELECT count(*) AS calls, sum(cost_usd) AS cost,
        count(*) FILTER (WHERE cost_usd IS NULL AND usage_final IS DISTINCT FROM false
-         AND (prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL)) AS unpriced,
+         AND (prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL OR extra_usage IS NOT NULL)) AS unpriced,
        count(*) FILTER (WHERE usage_final = false) AS unknown,
        sum(cost_low_usd) FILTER (WHERE usage_final = false) AS low,
        sum(cost_high_usd) FILTER (WHERE usage_final = false) AS high,
