@@ -3,6 +3,7 @@ import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { accessFlows } from './flows/access.js';
 import { annotationFlows } from './flows/annotations.js';
 import { changeFlows } from './flows/changes.js';
+import { groupFlows } from './flows/groups.js';
 import { leadFlows } from './flows/leads.js';
 import { sinkFlows } from './flows/sinks.js';
 import { webhookFlows } from './flows/webhooks.js';
@@ -14,6 +15,7 @@ describeInBrowser('administering in the console', () => {
   afterAll(() => gateway.stop());
 
   describe('contacts, cost centers and notes', () => annotationFlows(gateway));
+  describe('groups of teams', () => groupFlows(gateway));
   describe('leads and members', () => leadFlows(gateway));
   describe('the page Access', () => accessFlows(gateway));
   describe('the page Webhooks', () => webhookFlows(gateway));

@@ -104,6 +104,7 @@ function SignedIn(): ReactNode {
 
 /** Filters of calls. */
 const CALL_TEXTS = [
+  'group',
   'team',
   'key',
   'provider',
@@ -159,7 +160,9 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/teams',
-    validateSearch: searchParams(['q', 'owner', 'cost_center', 'open', 'new', 'sort'], { order: ORDERS }),
+    validateSearch: searchParams(['q', 'group', 'owner', 'cost_center', 'open', 'new', 'sort'], {
+      order: ORDERS,
+    }),
     component: lazyPage(() => import('../pages/teams/page')),
   }),
   createRoute({

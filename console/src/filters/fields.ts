@@ -4,6 +4,7 @@ type CallQuery = NonNullable<operations['listRequests']['parameters']['query']>;
 
 /** What calls can be filtered by. The names are those of the API and of the URL. */
 export const FIELDS = {
+  group: { label: 'Group', input: 'suggest', hint: 'Of teams' },
   team: { label: 'Team', input: 'choice' },
   key: { label: 'Key', input: 'choice' },
   provider: { label: 'Provider', input: 'choice' },

@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
+import { useIsMember } from '../app/session';
 import type { TimeRange } from '../url/time-range';
 import { useUsage } from '../usage/use-usage';
 import { type FieldName, OUTCOMES, RESULTS, STATUSES, USAGES } from './fields';
@@ -20,6 +21,14 @@ const SHOWN = 50;
  */
 export function useChoices(field: FieldName, range: TimeRange, typed = ''): Choice[] {
   const search = typed.trim() || undefined;
+  const isMember = useIsMember();
+  const groups = useQuery({
+    queryKey: ['groups', 'choices'],
+    queryFn: ({ signal }) => api.get('/admin/v1/groups', { query: { limit: 500 }, signal }),
+    staleTime: STALE_MS,
+    // Members type the name of theirs, which their team shows.
+    enabled: field === 'group' && !isMember,
+  });
   const teams = useQuery({
     queryKey: ['teams', 'choices', search],
     queryFn: ({ signal }) => api.get('/admin/v1/teams', { query: { search, limit: SHOWN }, signal }),
@@ -40,6 +49,8 @@ export function useChoices(field: FieldName, range: TimeRange, typed = ''): Choi
     field === 'provider' || field === 'model',
   );
   switch (field) {
+    case 'group':
+      return (groups.data?.data ?? []).map(({ name }) => ({ value: name, label: name }));
     case 'team':
       return (teams.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }));
     case 'key':

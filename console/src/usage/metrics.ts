@@ -70,6 +70,7 @@ export function metricOf(id: string | undefined): Metric {
 
 /** What usage can be grouped by. */
 export const DIMENSIONS = {
+  group: 'Group',
   team: 'Team',
   key: 'Key',
   owner: 'Owner',
@@ -88,6 +89,8 @@ export function dimensionOf(text: string | undefined, fallback: Dimension): Dime
 /** The name of a row's group, for people. */
 export function groupLabel(row: UsageRow, dimension: Dimension): string {
   switch (dimension) {
+    case 'group':
+      return row.group ?? 'No group';
     case 'team':
       return row.team ?? 'Deleted team';
     case 'key':

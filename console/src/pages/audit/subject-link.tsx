@@ -18,6 +18,12 @@ const LINKS: Readonly<Record<string, (entry: AuditEntry, shared: Shared, childre
         {children}
       </PageLink>
     ),
+    // The list of groups is below that of the teams.
+    group: (_, shared, children) => (
+      <PageLink to="/teams" search={shared} inherit>
+        {children}
+      </PageLink>
+    ),
     provider: ({ subject_name: open }, shared, children) => (
       <PageLink to="/providers" search={{ ...shared, open }} inherit>
         {children}

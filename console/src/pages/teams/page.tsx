@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { api, type ResponseOf } from '../../api/client';
 import { limitsQuery, loadAll, teamsQuery, type Whole } from '../../api/load-all';
-import { useMayChange } from '../../app/session';
+import { useIsMember, useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
@@ -23,6 +23,8 @@ import { sharedState, type UrlState, useUrlState } from '../../url/url-state';
 import type { UsagePage } from '../../usage/metrics';
 import { UnknownCost } from '../../usage/unknown-cost';
 import { useUsage } from '../../usage/use-usage';
+import { groupsQuery, type TeamGroup } from './group';
+import { Groups } from './groups';
 import { TeamDrawer } from './team-drawer';
 import type { Team } from './team';
 import { TeamForm } from './team-form';
@@ -44,13 +46,24 @@ const FILTERS: readonly FilterField[] = [
     maw: 200,
   },
 ];
+const groupField = (groups: readonly TeamGroup[]): FilterField => ({
+  name: 'group',
+  label: 'Group',
+  any: 'Any group',
+  choices: groups.map(({ name }) => name),
+  searchable: true,
+  flex: '1 1 120px',
+  maw: 200,
+});
 const BY_COST: Sort = { id: 'cost', desc: true };
 
 export default function Teams() {
   const [url, setUrl] = useUrlState();
   const range = useTimeRange('30d');
   const mayChange = useMayChange();
-  const filter = { search: url.q, owner: url.owner, cost_center: url.cost_center };
+  const isMember = useIsMember();
+  const groups = useQuery({ ...groupsQuery, enabled: !isMember }).data?.rows ?? [];
+  const filter = { search: url.q, group: url.group, owner: url.owner, cost_center: url.cost_center };
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
   const all = useQuery({ ...teamsQuery, enabled: !isFiltered });
   const matching = useQuery({
@@ -60,6 +73,7 @@ export default function Teams() {
     placeholderData: keepPreviousData,
     enabled: isFiltered,
   });
+  const fields = groups.length === 0 && url.group === undefined ? FILTERS : [...FILTERS, groupField(groups)];
   const teams = isFiltered ? matching : all;
   const opened = useQuery({
     queryKey: ['team', url.open],
@@ -84,7 +98,7 @@ export default function Teams() {
         <TimeRangePicker range={range} />
         {(teams.data?.rows.length !== 0 || isFiltered) && create}
       </PageHeader>
-      <FilterForm fields={FILTERS} />
+      <FilterForm fields={fields} />
       <DataTable
         label="Teams"
         columns={columns}
@@ -99,7 +113,7 @@ export default function Teams() {
         stale={teams.isPlaceholderData}
         empty={
           isFiltered ? (
-            <NoMatch title="No team matches" all="teams" filters={FILTERS.map(({ name }) => name)}>
+            <NoMatch title="No team matches" all="teams" filters={fields.map(({ name }) => name)}>
               Names are searched, in any case. Owners and cost centers are compared whole.
             </NoMatch>
           ) : (
@@ -109,6 +123,7 @@ export default function Teams() {
           )
         }
       />
+      {!isMember && <Groups range={range} />}
       <TeamDrawer
         shown={
           url.open === undefined
@@ -142,6 +157,13 @@ const OWNER: Column<Team> = {
   sortBy: ({ owner }) => owner?.toLowerCase() ?? '',
   cell: ({ owner }) => owner ?? '–',
 };
+const GROUP: Column<Team> = {
+  id: 'group',
+  header: 'Group',
+  sortBy: ({ group }) => group?.toLowerCase() ?? '',
+  cell: ({ group }) => group ?? '–',
+};
+
 const COST_CENTER: Column<Team> = {
   id: 'cost_center',
   header: 'Cost center',
@@ -182,6 +204,7 @@ function columnsOf({ teams, limits, keys, usage, rangeLabel, url }: Sources): Co
       ),
     },
     ...(hasOwners ? [OWNER] : []),
+    ...((teams ?? []).some(({ group }) => group !== null) ? [GROUP] : []),
     ...(hasCenters ? [COST_CENTER] : []),
     {
       id: 'status',

@@ -61,6 +61,7 @@ function Details({ shown }: { shown: Team }) {
               {shown.disabled ? 'disabled' : 'active'}
             </StatusBadge>,
           ],
+          ['Group', shown.group ?? undefined],
           ...annotationFacts(shown),
           ...modelFacts(shown),
           ['Keys of members', ownKeys(shown)],

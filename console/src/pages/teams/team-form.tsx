@@ -1,4 +1,5 @@
 import { Select, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../../api/client';
 import {
@@ -13,14 +14,16 @@ import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
+import { GROUP_LISTS, groupsQuery } from './group';
 import { SelfServiceFields } from './self-service-fields';
 import type { Team } from './team';
 
-type TeamDraft = LimitMembers & Annotations & Pick<Team, 'name' | 'disabled' | 'self_service'>;
+type TeamDraft = LimitMembers & Annotations & Pick<Team, 'name' | 'disabled' | 'group' | 'self_service'>;
 
 const draftOf = (team: Team): TeamDraft => ({
   name: team.name,
   disabled: team.disabled,
+  group: team.group,
   self_service: team.self_service,
   ...limitMembersOf(team),
   ...annotationsOf(team),
@@ -38,11 +41,12 @@ export function TeamForm({
 }) {
   const stored =
     shown === undefined
-      ? { name: '', disabled: false, self_service: null, ...UNLIMITED, ...NO_ANNOTATIONS }
+      ? { name: '', disabled: false, group: null, self_service: null, ...UNLIMITED, ...NO_ANNOTATIONS }
       : draftOf(shown);
   const [draft, setDraft] = useState<TeamDraft>(stored);
   // The rest is for administrators.
   const leads = useLeads();
+  const groups = useQuery({ ...groupsQuery, enabled: !leads }).data?.rows ?? [];
   const changes = changesOf<TeamDraft>(stored, draft);
   const { form, rejected: error } = useSave(
     (): Promise<Team> =>
@@ -50,6 +54,7 @@ export function TeamForm({
         ? api.post('/admin/v1/teams', {
             body: {
               name: draft.name,
+              group: draft.group,
               self_service: draft.self_service,
               ...limitMembersOf(draft),
               ...annotationsOf(draft),
@@ -60,7 +65,7 @@ export function TeamForm({
             body: changes,
             shown,
           }),
-    ['teams', 'keys', 'limits'],
+    ['keys', ...GROUP_LISTS],
     onSaved,
   );
   return (
@@ -92,6 +97,20 @@ export function TeamForm({
               ]}
               value={draft.disabled ? 'off' : 'on'}
               onChange={(value) => setDraft({ ...draft, disabled: value === 'off' })}
+            />
+          )}
+          {(groups.length > 0 || draft.group !== null) && (
+            <Select
+              label="Group"
+              allowDeselect={false}
+              searchable
+              data={[
+                { value: '', label: 'None' },
+                ...[...new Set([...groups.map(({ name }) => name), draft.group ?? ''])].filter(Boolean),
+              ]}
+              value={draft.group ?? ''}
+              onChange={(group) => setDraft({ ...draft, group: group || null })}
+              error={error?.of('group')}
             />
           )}
           <AnnotationFields

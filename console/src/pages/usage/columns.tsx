@@ -190,6 +190,7 @@ function GroupLink({ row, dimension, besideTeam }: GroupLinkProps) {
 
 /** What a group consists of. */
 const DIVIDED_BY: Record<Exclude<Dimension, 'owner' | 'cost_center'>, Dimension> = {
+  group: 'team',
   team: 'key',
   key: 'model',
   provider: 'model',

@@ -32,6 +32,7 @@ import { isGroupedBy, useUsage, useUsageSeries } from '../../usage/use-usage';
 import { columnsFor, rowKey, SORTS, totalsOf } from './columns';
 
 const FILTERS = [
+  'group',
   'team',
   'key',
   'provider',
