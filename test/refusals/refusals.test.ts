@@ -1,11 +1,12 @@
 import { Agent, request } from 'undici';
 import { RefusalRetention } from '../../src/refusals/refusal-retention.service.js';
 import { ADD } from '../../src/refusals/refusal-writer.service.js';
-import { UNKNOWN_ID } from '../../src/refusals/refusal.entity.js';
+import { OTHER_ID, UNKNOWN_ID } from '../../src/refusals/refusal.entity.js';
 import { generateKey } from '../../src/keys/key-secret.js';
+import { runHere } from '../cli/run-here.js';
 import { setPrice, startUsageProvider } from '../limits/limited-gateway.js';
 import { eventually, timePasses } from '../support/eventually.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import type { RawProvider } from '../support/raw-provider.js';
 import { FULL } from '../support/scale.js';
@@ -127,6 +128,26 @@ it('counts a flood of made-up keys as one', async () => {
   ]);
 });
 
+it('counts a flood of made-up models exactly, in few rows, and those of other keys beside it', async () => {
+  const [flooding, quiet] = [await issue({ models: ['gpt-5'] }), await issue({ models: ['gpt-5'] })];
+  const sent = 300;
+  const flood = async (from: number) => {
+    for (let i = from; i < sent; i += 10) await send(first, flooding.key, { model: `made-up-${i}` });
+  };
+  await Promise.all(Array.from({ length: 10 }, (_, from) => flood(from)));
+  await send(first, quiet.key);
+  await stored(sent + 1);
+  const [rows] = await first.database.query<{ own: number; minutes: number; others: number; quiet: number }>(
+    `SELECT count(*) FILTER (WHERE key_id = $1)::int AS own, count(DISTINCT minute)::int AS minutes,
+            count(*) FILTER (WHERE key_id = $2)::int AS others, count(*) FILTER (WHERE key_id = $3 AND calls = 1)::int AS quiet
+     FROM refusal`,
+    [flooding.id, OTHER_ID, quiet.id],
+  );
+  expect(rows!.own).toBeLessThanOrEqual(50 * rows!.minutes);
+  expect(rows!.others).toBeLessThanOrEqual(rows!.minutes);
+  expect(rows!.quiet).toBe(1);
+});
+
 it('names the limit that rejected, of a team or a key', async () => {
   const team = await first.admin<{ id: string }>('POST', '/teams', {
     name: 'rated',
@@ -150,6 +171,26 @@ it('stores models of any content, cut to 200 characters, without keys in them', 
   const { data } = await shown('?group_by=model');
   expect(data.map(({ model }) => model).sort()).toEqual(
     [null, 'a\ufffdb', 'x'.repeat(200), '\ud83d\ude00'.repeat(100)].sort(),
+  );
+});
+
+it('prints no model that steers a terminal or turns its line around', async () => {
+  const { key, id } = await issue({ models: ['gpt-5'] });
+  const names = ['\u202e5-tpg', '\u2066iso', '\x1b[31mred\x1b[0m', 'two\r\nlines', 'b\0c', '\u05d0\u05d1'];
+  for (const model of names) expect((await send(first, key, { model })).code).toBe('model_not_allowed');
+  // Of so long a text it is not certain that it is a model.
+  expect((await send(first, key, { model: 'x'.repeat(100_000) })).code).toBe('model_not_determined');
+  await stored(names.length + 1);
+  const { code, stdout } = await runHere(['refusals', '--key', id, '--group-by', 'model'], {
+    POSTERN_URL: first.url,
+    POSTERN_ADMIN_TOKEN: ADMIN_TOKEN,
+  });
+  expect(code).toBe(0);
+  const shown = stdout.trimEnd().split('\n');
+  expect(shown.join('')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  const printed = shown.slice(1, -1).map((line) => line.split(/ {2,}/)[0]);
+  expect(printed.sort()).toEqual(
+    ['-', '?5-tpg', '?iso', '?[31mred?[0m', 'two??lines', 'b\ufffdc', '\u05d0\u05d1'].sort(),
   );
 });
 
@@ -181,7 +222,7 @@ it('keeps the counts while Postgres is unavailable, and stores a batch once whos
   await stored(1);
   relay.set('*', 'cut');
   for (let i = 0; i < 3; i++) await send(second, key);
-  await timePasses(6_000, 'longer than between two writes');
+  await timePasses(FULL ? 180_000 : 6_000, 'longer than between two writes');
   for (let i = 0; i < 2; i++) await send(second, key);
   relay.set('*', 'none');
   await stored(6);
