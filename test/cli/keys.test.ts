@@ -189,6 +189,26 @@ describe('postern keys', () => {
     expect(await cli('keys', 'show', 'nonsense')).toMatchObject({ code: 1, stdout: '' });
   });
 
+  it('says what happens to calls whose client disconnects, and changes it', async () => {
+    const rule = ({ stdout }: Ran) => (JSON.parse(stdout) as { on_disconnect: string | null }).on_disconnect;
+    const create = ['keys', 'create', '--team', 'search', '--json', '--name'];
+    const made = await cli(...create, 'stops', '--on-disconnect', 'finish');
+    expect(rule(made)).toBe('finish');
+    const { id } = JSON.parse(made.stdout) as { id: string };
+    expect((await cli('keys', 'show', id)).stdout).toMatch(/^on disconnect +finish$/m);
+    for (const [given, stored] of [
+      ['cancel', 'cancel'],
+      ['default', null],
+    ] as const)
+      expect(rule(await cli('keys', 'update', id, '--on-disconnect', given, '--json'))).toBe(stored);
+    expect((await cli('keys', 'show', id)).stdout).toMatch(/^on disconnect +as the provider says$/m);
+    expect(rule(await cli(...create, 'follows'))).toBeNull();
+    const wrong = await cli('keys', 'update', id, '--on-disconnect', 'maybe');
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('must be cancel or finish')]);
+    expect(rule(await cli('keys', 'show', id, '--json'))).toBeNull();
+    for (const key of ['search/stops', 'search/follows']) await cli('keys', 'revoke', key, '--yes');
+  });
+
   it('rotates a key: a new secret once, the old one for the grace', async () => {
     const { id, key } = await createJson('rotated');
     const { code, stdout, stderr } = await cli('keys', 'rotate', id, '--grace-seconds', '3600');

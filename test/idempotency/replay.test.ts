@@ -160,3 +160,31 @@ it('keeps no content in Postgres that can be read', async () => {
     expect(row!.answer.includes(canary)).toBe(false);
   }
 });
+
+it('is charged nothing and has no bounds, whatever the first cost', async () => {
+  await wire.gateway.admin('POST', '/prices', { catalog: 'default', model: 'm', input: '1', output: '10' });
+  const budgets = [{ usd: '5', period: 'total' }];
+  const key = await wire.gateway.createKey({ idempotency: 'replay', budgets });
+  const json = JSON.stringify({ model: 'm', usage: { prompt_tokens: 1_000, completion_tokens: 100 } });
+  wire.provider.script = async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', ['Content-Type: application/json'], json));
+  };
+  const rowOf = async () => {
+    const headers = [`Authorization: Bearer ${key}`, 'Idempotency-Key: charged'];
+    const reply = await once(wire.gateway, headers, '{"model":"m","max_tokens":100}');
+    return wire.gateway.row(reply.header('x-gateway-request-id')!);
+  };
+  const bounds = { cost_low_usd: null, cost_high_usd: null };
+  expect(await rowOf()).toMatchObject({
+    ...{ outcome: 'completed', usage_final: true, cost_usd: '0.002000000', charge_usd: '0.002000000' },
+    ...bounds,
+  });
+  expect(await rowOf()).toMatchObject({
+    ...{ outcome: 'replayed', usage_final: null, cost_usd: null, charge_usd: '0.000000000', ...bounds },
+  });
+  const spent = await wire.gateway.database.query(
+    'SELECT spent::text FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id WHERE spent > 0',
+  );
+  expect(spent).toEqual([{ spent: '2000000' }]);
+});

@@ -249,6 +249,41 @@ describe('each response of a WebSocket', () => {
   });
 });
 
+describe('a WebSocket that is closed during a response', () => {
+  const begun = JSON.stringify({ type: 'response.created', response: { model: 'cut' } });
+
+  it('costs what ended, and what the open response adds has no upper bound', async () => {
+    await gateway.admin('POST', '/prices', { catalog: 'mine', model: 'cut', input: '1', output: '10' });
+    // WebSockets are not finished.
+    const finishing = await gateway.createKey({ websockets: true, on_disconnect: 'finish' });
+    const client = await open('/p/mine/v1/responses', finishing);
+    const ended = response('cut', tokens(1_000, 0, 100));
+    for (const message of [begun, ended, begun]) client.socket.send(message);
+    await eventually(() => client.messages.length === 3);
+    const atProvider = provider.sockets.at(-1)!;
+    client.socket.terminate();
+    await eventually(() => atProvider.readyState === atProvider.CLOSED);
+    const row = (await eventually(() => gateway.row(client.requestId))) as unknown as Row;
+    const cut = {
+      ...{ status: 101, outcome: 'client_aborted', model: 'cut', usage_final: false },
+      ...{ cost_usd: '0.002000000', cost_low_usd: '0.000000000', cost_high_usd: null },
+    };
+    expect(row).toMatchObject(cut);
+    expect(await reprice('cut')).toMatchObject({ changed: 0 });
+    const { data } = await gateway.admin<{ data: object[] }>('GET', '/usage?group_by=model&model=cut');
+    expect(data).toMatchObject([
+      { cost_usd: '0.002000000', unknown_calls: 1, unbounded_calls: 1, unknown_low_usd: '0.000000000' },
+    ]);
+  });
+
+  it('is final between responses', async () => {
+    const row = await rowOf('/p/mine/v1/responses', [begun, response('cut', tokens(1_000, 0, 100))]);
+    expect(row).toMatchObject({
+      ...{ usage_final: true, cost_usd: '0.002000000', cost_low_usd: null, cost_high_usd: null },
+    });
+  });
+});
+
 describe('a budget in USD', () => {
   const price = (model: string) =>
     gateway.admin('POST', '/prices', { catalog: 'mine', model, input: '1', output: '10' });
