@@ -5,6 +5,8 @@ import { createInterface } from 'node:readline/promises';
 import { parseEnv } from 'node:util';
 
 const VARIABLES = ['PROVIDER_URL', 'PROVIDER_KEY', 'PROVIDER_KEY_FILE', 'PROVIDER_AUTH'];
+/** What callers append to the URL of a provider: the start rejects it and says so. */
+const APPENDED = /\/v1(\/|$)|\/chat\/completions\/*$/i;
 /** Never printed. */
 const SECRET = 'PROVIDER_KEY';
 
@@ -49,8 +51,8 @@ function read(path) {
 
 function isPlainUrl(text) {
   if (!URL.canParse(text)) return false;
-  const { username, password } = new URL(text);
-  return username === '' && password === '';
+  const { username, password, pathname } = new URL(text);
+  return username === '' && password === '' && !APPENDED.test(pathname);
 }
 
 /** A line of .env, or null for a value that no quotes can hold. */

@@ -66,8 +66,8 @@ const COMMANDS: readonly (() => Command)[] = [
   completionCommand,
 ];
 
-/** What people call `status`. A module may have commands of these names. */
-const MEANS_STATUS = /^error: unknown command '(health|system)'$/m;
+/** What people call `status`, with what Commander takes it for. A module may have commands of these names. */
+const MEANS_STATUS = /^(error: unknown command '(?:health|system)')$(?:\n\(Did you mean .*\?\)$)?/m;
 
 /** Asks for all commands: of Commander itself. */
 const HELP = 'help';
@@ -101,7 +101,7 @@ function program(own: readonly Command[], more: readonly (() => Command)[]): Com
     .configureOutput({
       writeOut: (text) => process.stdout.write(withCliCommand(text)),
       outputError: (text, write) =>
-        write(text.replace(MEANS_STATUS, `$&\n(Did you mean ${cliCommand('status')}?)`)),
+        write(text.replace(MEANS_STATUS, `$1\n(Did you mean ${cliCommand('status')}?)`)),
     })
     .addHelpText(
       'after',

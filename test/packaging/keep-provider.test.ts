@@ -84,6 +84,8 @@ describe('a provider that is set for one start only', () => {
     ['there is none', { PROVIDER_KEY: KEY }],
     ['in production', { ...GIVEN, NODE_ENV: 'production' }],
     ['a URL that the start rejects', { ...GIVEN, PROVIDER_URL: 'nonsense' }],
+    ['a URL with what callers append', { ...GIVEN, PROVIDER_URL: 'https://api.example/v1' }],
+    ['the URL of an endpoint', { ...GIVEN, PROVIDER_URL: 'https://api.example/v1/chat/completions/' }],
     ['a URL with a password', { ...GIVEN, PROVIDER_URL: 'https://user:secret@api.example' }],
   ])('is not mentioned: %s', async (_, env) => {
     expect([await keep(env, null), await keep(env, '\n')]).toEqual(['', '']);

@@ -1,4 +1,4 @@
-import { Box, ColorSwatch, Group, ScrollArea, Skeleton, Switch, Table, Text } from '@mantine/core';
+import { Box, Center, ColorSwatch, Group, ScrollArea, Skeleton, Switch, Table, Text } from '@mantine/core';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { loadPart } from '../app/lazy-part';
 import classes from './chart-panel.module.css';
@@ -13,6 +13,8 @@ interface Props extends ChartData {
   /** Controls on the left, above the chart. */
   children?: ReactNode;
   loading?: boolean;
+  /** Said instead of the chart if no value is known but those of periods without calls. */
+  unknown?: string;
   /** Shown instead of the chart when there is nothing to draw. */
   empty?: ReactNode;
 }
@@ -21,6 +23,7 @@ interface Props extends ChartData {
 export function ChartPanel({
   children,
   empty,
+  unknown,
   loading = false,
   height = 260,
   onZoom,
@@ -28,7 +31,8 @@ export function ChartPanel({
   ...chart
 }: Props) {
   const [asTable, setAsTable] = useState(false);
-  const legend = !asTable && empty === undefined && chart.series.length > 1;
+  const isUnknown = unknown !== undefined && hasNoKnownValue(chart);
+  const legend = !asTable && empty === undefined && !isUnknown && chart.series.length > 1;
   return (
     <div>
       {children !== undefined && (
@@ -42,6 +46,12 @@ export function ChartPanel({
         empty
       ) : asTable ? (
         <PeriodTable {...chart} height={height} />
+      ) : isUnknown ? (
+        <Center h={height} px="md">
+          <Text size="sm" c="dimmed" ta="center" maw={480}>
+            {unknown}
+          </Text>
+        </Center>
       ) : (
         <>
           <Text size="xs" c="dimmed">
@@ -77,7 +87,7 @@ export function ChartPanel({
               ))}
             </Group>
           )}
-          {onZoom !== undefined && !asTable && empty === undefined && (
+          {onZoom !== undefined && !asTable && empty === undefined && !isUnknown && (
             <Text size="xs" c="dimmed" mt={legend ? 4 : 0} visibleFrom="sm">
               Drag over the chart to zoom in.
             </Text>
@@ -95,6 +105,12 @@ export function ChartPanel({
       </Group>
     </div>
   );
+}
+
+/** An axis of zeros would say that they are known. */
+function hasNoKnownValue({ series }: ChartData): boolean {
+  const values = series.flatMap((one) => one.values);
+  return values.includes(null) && values.every((value) => value === null || value === 0);
 }
 
 function PeriodTable({ label, periods, series, format, height }: ChartData & { height: number }) {

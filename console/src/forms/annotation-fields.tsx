@@ -45,7 +45,7 @@ export function AnnotationFields({
   });
   return (
     <>
-      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+      <SimpleGrid cols={{ base: 1, xs: 1 + Number(owned) + Number(charged) }} spacing="sm">
         {owned && <TextInput {...field('owner', 'Owner', 'Person or group')} maxLength={200} />}
         <TextInput {...field('contact', 'Contact', 'Person or channel')} maxLength={200} />
         {charged && <TextInput {...field('cost_center', 'Cost center', 'Who is charged')} maxLength={200} />}

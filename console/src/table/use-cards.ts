@@ -1,7 +1,8 @@
 import { type RefObject, useLayoutEffect } from 'react';
 
 /**
- * Marks the frame of a table with `data-cards` where the table does not fit, or would be narrow anyway.
+ * Marks the frame of a table that does not fit with `data-tight`, which saves room; and with `data-cards` where it does not
+ * fit so either, or would be narrow anyway.
  *
  * @param narrow from this width on down, in rem
  * @param content what the width of the table depends on
@@ -20,8 +21,14 @@ export function useCards(
       if (clientWidth === measured) return;
       measured = clientWidth;
       const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+      const fits = () => element.scrollWidth <= clientWidth;
       element.removeAttribute('data-cards');
-      element.toggleAttribute('data-cards', clientWidth <= narrow * rem || element.scrollWidth > clientWidth);
+      element.removeAttribute('data-tight');
+      const isNarrow = clientWidth <= narrow * rem;
+      element.toggleAttribute('data-tight', !isNarrow && !fits());
+      if (!isNarrow && fits()) return;
+      element.removeAttribute('data-tight');
+      element.setAttribute('data-cards', '');
     };
     const observer = new ResizeObserver(measure);
     measure();

@@ -18,6 +18,8 @@ export interface Metric {
   of: (sums: Pick<UsageSums, 'calls' | 'errors' | 'total_tokens' | 'cost_usd'>) => number;
   /** False for a group whose value is unknown. */
   isKnown?: (sums: Pick<UsageSums, 'calls' | 'cost_usd'>) => boolean;
+  /** Said of a chart in which none is known. */
+  unknown?: string;
   format: (value: number) => string;
   formatAxis: (value: number) => string;
 }
@@ -30,6 +32,8 @@ export const METRICS: readonly Metric[] = [
     of: ({ cost_usd }) => Number(nanoOf(cost_usd)),
     // No call has a cost: all are of models without a price.
     isKnown: ({ calls, cost_usd }) => calls === 0 || cost_usd !== null,
+    unknown:
+      'The costs are not known: none of these calls has one, for example because its model has no price.',
     format: (value) => formatUsd(BigInt(Math.round(value))),
     formatAxis: (value) => compactUsd(value / 1e9),
   },

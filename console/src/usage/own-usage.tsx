@@ -33,6 +33,7 @@ export function OwnUsage({
         format={metric.format}
         unit={perInterval(metric.unit, range.interval)}
         formatAxis={metric.formatAxis}
+        unknown={metric.unknown}
         height={160}
         loading={pending && totals === undefined}
         empty={

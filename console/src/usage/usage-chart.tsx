@@ -51,6 +51,7 @@ export function UsageChart({ range, metric, dimension, dimensions, usage, height
       format={metric.format}
       unit={perInterval(metric.unit, range.interval)}
       formatAxis={metric.formatAxis}
+      unknown={metric.unknown}
       height={height}
       loading={pending && totals === undefined}
       onZoom={periods.length > 1 ? zoom : undefined}

@@ -23,8 +23,8 @@ export function tokensCommand(): Command {
     .command('create')
     .description('create a token and print it once')
     .requiredOption('--name <name>', 'token name, which the audit log shows')
-    .requiredOption('--role <role>', 'admin, viewer, team or metrics')
-    .option('--teams <names>', 'teams of the role team, separated by commas')
+    .requiredOption('--role <role>', 'admin, viewer, lead, team or metrics')
+    .option('--teams <names>', 'teams of the roles lead and team, separated by commas')
     .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z')
     .option('--json', 'print the token object with "token" as JSON')
     .addHelpText(
@@ -33,6 +33,7 @@ export function tokensCommand(): Command {
 Examples:
   postern tokens create --name prometheus --role metrics
   postern tokens create --name jane --role team --teams search,ads --expires-at 90d
+  postern tokens create --name lea --role lead --teams search
   TOKEN=$(postern tokens create --name ci --role viewer --quiet)`,
     )
     .action(action(create));

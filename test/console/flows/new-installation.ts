@@ -1,5 +1,6 @@
 import { SECRETS, seriousViolations, settled, signedIn, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
+import { checkAppearance } from './appearance.js';
 import { callWith } from '../model-provider.js';
 
 const SECRET = 'sk-0123456789';
@@ -74,6 +75,9 @@ export function newInstallation(gateway: ConsoleGateway): void {
     const cellOf = (head: string) => cells[heads.findIndex((text) => text.startsWith(head))];
     expect(cellOf('Cost')).toBe('–');
     expect(Number(cellOf('No price'))).toBeGreaterThan(0);
+    // No axis of $0.00: nothing is known to draw.
+    await page.getByText('The costs are not known').waitFor();
+    expect(await page.locator('.recharts-bar').count()).toBe(0);
     await page.getByRole('switch', { name: 'Show as table' }).first().click();
     const periods = page.getByRole('table', { name: /^Cost by provider/ });
     await periods.waitFor();
@@ -108,6 +112,56 @@ export function newInstallation(gateway: ConsoleGateway): void {
     ]);
     await page.getByRole('heading', { name: 'A model without a price' }).waitFor({ state: 'detached' });
 
+    await page.getByRole('button', { name: 'Add price', exact: true }).click();
+    const images = page.getByRole('dialog', { name: 'Add a price' });
+    await images.getByLabel('Provider or price list').fill('local');
+    await images.getByLabel('Model').fill('image-*');
+    await images.getByRole('button', { name: 'Add a unit' }).click();
+    // Whose price it is must be chosen first.
+    await images.getByLabel('Price of unit 1').fill('40');
+    expect(await images.getByRole('button', { name: 'Add price' }).isDisabled()).toBe(true);
+    await images.getByRole('combobox', { name: 'Unit 1' }).click();
+    await page.getByRole('option', { name: 'Images', exact: true }).click();
+    await images.getByLabel('Price of unit 1').fill('much');
+    await images.getByRole('button', { name: 'Add price' }).click();
+    await images.getByText(/^Must be an amount in USD/).waitFor();
+    await images.getByLabel('Price of unit 1').fill('40,5');
+    await images.getByRole('button', { name: 'Add a unit' }).click();
+    await images.getByRole('combobox', { name: 'Unit 2' }).click();
+    await page.getByRole('option', { name: 'Pages', exact: true }).click();
+    await images.getByLabel('Price of unit 2').fill('3');
+    await checkAppearance(page);
+    await images.getByRole('button', { name: 'Add price' }).click();
+    await images.waitFor({ state: 'detached' });
+    const stored = async () =>
+      (
+        await gateway.admin<{ data: { id: string; model: string; extra: object; tiers: object[] }[] }>(
+          'GET',
+          '/admin/v1/prices?source=custom',
+        )
+      ).data.find(({ model }) => model === 'image-*')!;
+    expect((await stored()).extra).toEqual({ images: '40.5', pages: '3' });
+
+    // Tiers come from elsewhere: they are shown in words, and stay when a unit changes.
+    const tiers = [{ size: '1024x1536', extra: { images: '63' } }];
+    await gateway.admin('PATCH', `/admin/v1/prices/${(await stored()).id}`, { tiers });
+    await page.reload();
+    await page.getByRole('row', { name: /image-/ }).click();
+    const drawer = page.getByRole('dialog', { name: 'image-*' });
+    await drawer.getByText('$40.50 per thousand').waitFor();
+    await drawer.getByText('size 1024x1536: images $63.00').waitFor();
+    await drawer.getByRole('button', { name: 'Edit' }).click();
+    const edit = page.getByRole('dialog', { name: 'Edit the price of image-*' });
+    await edit.getByText('size 1024x1536: images $63.00').waitFor();
+    // In one order, whatever that of the database is.
+    expect(await edit.getByRole('combobox', { name: 'Unit 1' }).inputValue()).toBe('Pages');
+    await edit.getByRole('button', { name: 'Remove unit 1' }).click();
+    await edit.getByRole('button', { name: 'Save' }).click();
+    await edit.waitFor({ state: 'detached' });
+    expect(await stored()).toMatchObject({ extra: { images: '40.5' }, tiers });
+    await page.keyboard.press('Escape');
+    await drawer.waitFor({ state: 'detached' });
+
     await page.getByRole('button', { name: 'Reprice', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Reprice calls' });
     await dialog.getByRole('button', { name: 'Days' }).click();
@@ -132,6 +186,7 @@ export function newInstallation(gateway: ConsoleGateway): void {
     }
     // 3 calls of 1,000 and 100 tokens.
     await until(async () => Math.abs((await costOf()) - 3 * 0.00305) < 1e-9);
-    await done();
+    // The price that is no amount.
+    await done(/ 400 .*\/admin\/v1\/prices$/);
   });
 }

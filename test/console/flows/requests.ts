@@ -81,6 +81,51 @@ export function requestFlows(gateway: ConsoleGateway): void {
     await gateway.database.query('DELETE FROM request_log WHERE id = $1', [id]);
   });
 
+  it('is a table on a small laptop, as usage is, with the whole name of a key beside a short team', async () => {
+    await gateway.admin('POST', '/admin/v1/teams', { name: 'ab' });
+    const key = { team: 'ab', name: 'notebook' };
+    const { id, team_id } = await gateway.admin<{ id: string; team_id: string }>(
+      'POST',
+      '/admin/v1/keys',
+      key,
+    );
+    const call = {
+      team_id,
+      key_id: id,
+      provider: 'local',
+      model: 'a-model-of-some-length',
+      cost_usd: '0.000375',
+    };
+    await insertRow(gateway.database, new Date(), {
+      ...call,
+      prompt_tokens: 120_000,
+      completion_tokens: 12_345,
+    });
+    await insertRow(gateway.database, new Date(), {
+      ...call,
+      status: 429,
+      error_code: 'model_request_rate_limit',
+    });
+    const { page, done } = await signedIn(gateway.url, '/requests?range=1h&team=ab');
+    await page.setViewportSize({ width: 1280, height: 800 });
+    const table = page.getByRole('table', { name: 'Requests' });
+    await table.getByText('notebook').first().waitFor();
+    const heading = table.getByRole('columnheader', { name: 'Duration' });
+    // The headings of cards are for screen readers alone.
+    await until(async () => ((await heading.boundingBox())?.height ?? 0) > 10 || undefined);
+    const cut = await page.evaluate<number[]>(
+      `[...document.querySelectorAll('td span')].filter((part) => part.textContent === 'notebook')
+        .map((part) => part.scrollWidth - part.clientWidth)`,
+    );
+    expect([cut.length, ...cut]).toEqual([2, 0, 0]);
+    await page.goto(`${gateway.url}/console/usage?range=1h&by=team`);
+    const last = page
+      .getByRole('table', { name: 'Usage by group' })
+      .getByRole('columnheader', { name: 'p95' });
+    await until(async () => ((await last.boundingBox())?.height ?? 0) > 10 || undefined);
+    await done();
+  });
+
   it('can be used with the keyboard alone', async () => {
     const { page, done } = await openPage(gateway.url);
     await page.goto(`${gateway.url}/console/`);

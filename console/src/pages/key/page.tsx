@@ -167,12 +167,13 @@ function Days({ usage }: { usage: OwnUsage }) {
           id: 'cost',
           label: 'Cost',
           color: SERIES_COLORS[0],
-          values: days.map((day) => cost.of(day)),
+          values: days.map((day) => (cost.isKnown?.(day) === false ? null : cost.of(day))),
         },
       ]}
       format={cost.format}
       unit={perInterval(cost.unit, 'day')}
       formatAxis={cost.formatAxis}
+      unknown={cost.unknown}
       height={180}
     />
   );

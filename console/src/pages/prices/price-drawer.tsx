@@ -1,4 +1,4 @@
-import { Code, Group, Stack } from '@mantine/core';
+import { Group, Stack } from '@mantine/core';
 import { api } from '../../api/client';
 import { useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
@@ -7,8 +7,10 @@ import { SideDrawer } from '../../display/side-drawer';
 import { ExactTime } from '../../figures/figure';
 import { DialogButton } from '../../forms/dialog-button';
 import { RemoveAction } from '../../forms/remove-action';
-import { amount, isFromStart, type Price } from './price';
+import { amount, isFromStart, type Price, unitName, unitOf } from './price';
 import { PriceForm } from './price-form';
+import { Tiers } from './tiers';
+import { unitPricesOf } from './unit-fields';
 
 /** All of one price. Those of the catalogue cannot be changed, only overruled by one's own. */
 export function PriceDrawer({ shown, onClose }: { shown: Price | undefined; onClose: () => void }) {
@@ -35,8 +37,11 @@ function Details({ shown, onClose }: { shown: Price; onClose: () => void }) {
           ['Written for an hour', perMillion(shown.cache_write_1h)],
           ['Output', perMillion(shown.output) ?? 'free'],
           ['Per call', amount(shown.per_call)],
-          ['Other units', shown.extra === null ? undefined : <Json value={shown.extra} />],
-          ['Tiers', shown.tiers === null ? undefined : <Json value={shown.tiers} />],
+          ...unitPricesOf(shown.extra).map(({ unit, usd }): [string, string] => [
+            unitName(unit),
+            `${amount(usd)} ${unitOf(unit)}`,
+          ]),
+          ['Tiers', shown.tiers === null ? undefined : <Tiers tiers={shown.tiers} />],
           ['Source', shown.source === 'custom' ? 'your own' : 'catalogue'],
           ['Note', shown.note],
           ['Stored', <ExactTime at={shown.created_at} />],
@@ -44,14 +49,6 @@ function Details({ shown, onClose }: { shown: Price; onClose: () => void }) {
         ]}
       />
     </Stack>
-  );
-}
-
-function Json({ value }: { value: unknown }) {
-  return (
-    <Code block style={{ whiteSpace: 'pre-wrap' }}>
-      {JSON.stringify(value, null, 2)}
-    </Code>
   );
 }
 

@@ -8,6 +8,8 @@ import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { isFromStart, type Price } from './price';
+import { Tiers } from './tiers';
+import { extraOf, UnitFields, type UnitPrice, unitPricesOf } from './unit-fields';
 
 const AMOUNTS = [
   ['input', 'Input'],
@@ -18,7 +20,8 @@ const AMOUNTS = [
   ['per_call', 'Per call (USD)'],
 ] as const;
 type Amount = (typeof AMOUNTS)[number][0];
-type Draft = Record<Amount, string | null> & { effective_from: string | null; note: string | null };
+type Draft = Record<Amount, string | null> &
+  Pick<Price, 'tiers' | 'note'> & { units: readonly UnitPrice[]; effective_from: string | null };
 
 const NEW: Draft = {
   input: null,
@@ -27,32 +30,60 @@ const NEW: Draft = {
   cache_write: null,
   cache_write_1h: null,
   per_call: null,
+  units: [],
+  tiers: null,
   effective_from: null,
   note: null,
 };
 
 function draftOf(price: Price): Draft {
-  const { input, output, cached_input, cache_write, cache_write_1h, per_call, note } = price;
+  const { input, output, cached_input, cache_write, cache_write_1h, per_call, tiers, note } = price;
   const effective_from = isFromStart(price) ? null : price.effective_from;
-  return { input, output, cached_input, cache_write, cache_write_1h, per_call, note, effective_from };
+  const units = unitPricesOf(price.extra);
+  return {
+    input,
+    output,
+    cached_input,
+    cache_write,
+    cache_write_1h,
+    per_call,
+    units,
+    tiers,
+    note,
+    effective_from,
+  };
 }
 
-/** Adds a price for a model, or changes the one that is given. */
+function isPrice(subject: Partial<Price>): subject is Price {
+  return subject.id !== undefined;
+}
+
+/** A price of one's own that begins with what the catalogue has, tiers and units included. */
+function ofCatalogue(price: Price): Draft {
+  return { ...draftOf(price), effective_from: null, note: null };
+}
+
+/**
+ * Adds a price for a model, or changes the one that is given.
+ *
+ * @param subject what a new price is for; it begins with the amounts of a price that the catalogue has
+ */
 export function PriceForm({
   shown,
   subject,
   onClose,
 }: {
   shown?: Price;
-  subject?: { catalog: string; model: string };
+  subject?: Pick<Price, 'catalog' | 'model'> & Partial<Price>;
   onClose: () => void;
 }) {
   const stored = shown === undefined ? NEW : draftOf(shown);
   const [catalog, setCatalog] = useState(subject?.catalog ?? '');
   const [model, setModel] = useState(subject?.model ?? '');
-  const [draft, setDraft] = useState(stored);
+  const [draft, setDraft] = useState(subject && isPrice(subject) ? ofCatalogue(subject) : stored);
   const changes = changesOf<Draft>(stored, draft);
-  const { effective_from, ...amounts } = changes;
+  const { effective_from, units, ...others } = changes;
+  const amounts = { ...others, ...(units !== undefined && { extra: extraOf(units) }) };
   const from =
     effective_from === undefined ? {} : { effective_from: effective_from ?? '1970-01-01T00:00:00Z' };
   const { form, rejected: error } = useSave(
@@ -74,9 +105,10 @@ export function PriceForm({
       action={shown === undefined ? 'Add price' : 'Save'}
       {...form}
       disabled={
-        shown === undefined
+        draft.units.some(({ unit }) => unit === null) ||
+        (shown === undefined
           ? catalog === '' || model === '' || Object.keys(amounts).length === 0
-          : Object.keys(changes).length === 0
+          : Object.keys(changes).length === 0)
       }
     >
       {shown === undefined && (
@@ -122,6 +154,25 @@ export function PriceForm({
           ))}
         </Group>
       </div>
+      <div>
+        <Text size="sm" c="dimmed" mb={6}>
+          Other units: USD per thousand, such as images, pages or searches; tokens per million.
+        </Text>
+        <UnitFields
+          units={draft.units}
+          onChange={(units) => setDraft({ ...draft, units })}
+          errorOf={(field) => error?.of(field)}
+        />
+      </div>
+      {draft.tiers !== null && (
+        <div>
+          <Text size="sm" c="dimmed" mb={6}>
+            Tiers, other prices for some calls. They stay as they are: `postern prices set --tier` changes
+            them.
+          </Text>
+          <Tiers tiers={draft.tiers} />
+        </div>
+      )}
       <DateTimePicker
         label="Applies to calls from"
         placeholder="Always"

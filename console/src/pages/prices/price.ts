@@ -13,3 +13,14 @@ export function amount(text: string | null): string | null {
 export function isFromStart(price: Pick<Price, 'effective_from'>): boolean {
   return new Date(price.effective_from).getTime() <= 0;
 }
+
+/** "Web searches" for `web_searches`. */
+export function unitName(unit: string): string {
+  const words = unit.replaceAll('_', ' ');
+  return words[0]!.toUpperCase() + words.slice(1);
+}
+
+/** What the price of a unit is for. */
+export function unitOf(unit: string): string {
+  return unit.endsWith('_tokens') ? 'per million' : 'per thousand';
+}
