@@ -211,6 +211,10 @@ export const envSchema = z.object({
   REPORT_TIMEZONE: text((value) => (isTimeZone(value) ? value : undefined), TIME_ZONE_REMEDY).default('UTC'),
   KEY_CACHE_STALE_MS: timer(0).default(600_000),
   BUDGET_TIMEZONE: text(timeZone, 'must be an IANA time zone, such as Europe/Berlin').default('UTC'),
+  BUDGET_HELP: matching(
+    /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]{1,300}$/u,
+    'must be a sentence of at most 300 printable characters',
+  ).optional(),
   LIMITS_WITHOUT_DATABASE: oneOf('reject', 'allow').default('reject'),
   SHUTDOWN_DELAY_MS: integer(0, 3_600_000).default(0),
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),

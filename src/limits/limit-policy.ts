@@ -165,11 +165,11 @@ export class LimitPolicy implements CallPolicy {
         (late) => this.ticketOf(call, late, estimate),
         (error: unknown) => {
           if (call.disconnected.aborted) return null;
-          throw limitRejection(error, isAnthropic(call.endpoint));
+          throw limitRejection(error, isAnthropic(call.endpoint), this.env.budgetHelp);
         },
       );
     } catch (error) {
-      throw limitRejection(error, isAnthropic(call.endpoint));
+      throw limitRejection(error, isAnthropic(call.endpoint), this.env.budgetHelp);
     }
   }
 

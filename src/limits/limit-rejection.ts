@@ -23,16 +23,17 @@ const PERIODS = { day: 'daily', week: 'weekly', month: 'monthly', total: 'total'
  *
  * @param error of the ledger; any other is returned as it is
  * @param isAnthropic whether the caller reads the headers of Anthropic's API
+ * @param help whom to ask for a larger budget: BUDGET_HELP
  */
-export function limitRejection(error: unknown, isAnthropic: boolean): unknown {
+export function limitRejection(error: unknown, isAnthropic: boolean, help: string | undefined): unknown {
   if (error instanceof LimitsUnavailableError)
     return new GatewayError('limits_unavailable', { cause: error.cause, message: error.reason });
   if (!(error instanceof LimitExceededError)) return error;
   const { state } = error;
-  return isBudget(state.rule) ? spent(state) : tooMany(state, isAnthropic);
+  return isBudget(state.rule) ? spent(state, help) : tooMany(state, isAnthropic);
 }
 
-function spent({ rule, used, needed, amount, resetsAt }: LimitState): GatewayError {
+function spent({ rule, used, needed, amount, resetsAt }: LimitState, help: string | undefined): GatewayError {
   const shown = (value: bigint) => (rule.resource === 'usd' ? `$${usdOf(value)}` : `${value} tokens`);
   const what =
     used >= amount
@@ -41,7 +42,9 @@ function spent({ rule, used, needed, amount, resetsAt }: LimitState): GatewayErr
   const until =
     resetsAt === null ? 'It does not reset by itself.' : `It resets at ${resetsAt.toISOString()}.`;
   return new GatewayError('insufficient_quota', {
-    message: `The ${PERIODS[rule.period]} budget of ${OWNERS[rule.scope]} ${what} ${until}`,
+    message: [`The ${PERIODS[rule.period]} budget of ${OWNERS[rule.scope]} ${what} ${until}`, help ?? []]
+      .flat()
+      .join(' '),
     limit: rule,
   });
 }
