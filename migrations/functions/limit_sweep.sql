@@ -1,4 +1,4 @@
--- Revision 2
+-- Revision 3
 -- Removes what nobody needs: old slots, holds and meters without a rule, meters of past periods 7 days after their end,
 -- and those of end users with rates that have no slot left. What is locked is left for the next time.
 CREATE OR REPLACE FUNCTION limit_sweep() RETURNS void LANGUAGE plpgsql AS $$
@@ -14,9 +14,9 @@ BEGIN
     SELECT m.ctid FROM limit_meter m LEFT JOIN limit_rule r ON r.id = m.rule_id
     WHERE r.id IS NULL OR (m.held = 0 AND CASE
       WHEN r.period IN ('minute', 'at_once') THEN
-        r.scope IN ('team_end_user', 'key_end_user')
+        r.scope ~ '_(end_user|session)$'
           AND NOT EXISTS (SELECT FROM limit_slot s WHERE s.rule_id = m.rule_id AND s.subject = m.subject)
-      WHEN r.period = 'total' THEN false
+      WHEN r.period IN ('total', 'session') THEN false
       ELSE m.window_start + ('1 ' || r.period)::interval + interval '7 days' < clock_timestamp() END)
     FOR UPDATE OF m SKIP LOCKED) idle
   WHERE m.ctid = idle.ctid;

@@ -27,6 +27,7 @@ const SERVICE_ERRORS: Record<ServiceErrorKind, { status: number; code: string }>
   not_found: { status: 404, code: 'not_found' },
   conflict: { status: 409, code: 'conflict' },
   forbidden: { status: 403, code: 'forbidden' },
+  upgrade_in_progress: { status: 409, code: 'upgrade_in_progress' },
 };
 
 /** For each status that Nest has an exception for, and 429. */

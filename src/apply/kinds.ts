@@ -36,7 +36,13 @@ export interface Kind<M extends Member = Member> {
 
 /** A page that has everything. */
 const ALL = { limit: 1_000_000, cursor: undefined };
-const NO_LIMITS = { limits: null, budgets: null, each_end_user: null };
+const NO_LIMITS = {
+  limits: null,
+  filtered_limits: null,
+  budgets: null,
+  each_end_user: null,
+  each_session: null,
+};
 const NO_AMOUNTS = {
   input: null,
   cached_input: null,

@@ -7,6 +7,7 @@ import { logWhenCommitted } from './change-log.js';
 export const SUBJECT_TYPES = new Set([
   'configuration',
   'group',
+  'installation_limits',
   'key',
   'limit',
   'price',

@@ -627,6 +627,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/limits/installation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the limits of the installation
+         * @description Limits and budgets that all calls through this gateway share.
+         */
+        get: operations["getInstallationLimits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change the limits of the installation
+         * @description Members that are absent stay as they are.
+         */
+        patch: operations["changeInstallationLimits"];
+        trace?: never;
+    };
     "/admin/v1/limits/{id}/reset": {
         parameters: {
             query?: never;
@@ -1349,7 +1373,22 @@ export interface components {
              */
             limits: components["schemas"]["Limits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "models": null,
+             *         "requests_per_minute": 600,
+             *         "tokens_per_minute": null,
+             *         "concurrent_requests": 20
+             *       }
+             *     ]
+             */
+            filtered_limits: components["schemas"]["FilteredLimits"][];
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -1372,6 +1411,25 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "requests_per_minute": null,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": null,
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session",
+             *           "mode": "block",
+             *           "alert_at": [],
+             *           "unpriced": "reject",
+             *           "reservation": "typical"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session: components["schemas"]["SessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
@@ -1433,6 +1491,37 @@ export interface components {
              */
             concurrent_requests: number | null;
         };
+        FilteredLimits: {
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @example 600
+             */
+            requests_per_minute: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @example 200000
+             */
+            tokens_per_minute: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @example 20
+             */
+            concurrent_requests: number | null;
+        };
         Budget: {
             /**
              * @description Amount in USD. Either this or `tokens`.
@@ -1445,10 +1534,10 @@ export interface components {
              */
             tokens?: number;
             /**
-             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends.
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
              * @enum {string}
              */
-            period: "day" | "week" | "month" | "total";
+            period: "day" | "week" | "month" | "total" | "session";
             /**
              * @description `block` rejects calls once the budget is spent; `warn` only counts.
              * @enum {string}
@@ -1472,6 +1561,20 @@ export interface components {
              * @enum {string}
              */
             reservation: "typical" | "worst";
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
         };
         EndUserLimits: {
             /**
@@ -1495,6 +1598,37 @@ export interface components {
              *       {
              *         "usd": "500.00",
              *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+        };
+        SessionLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @example 600
+             */
+            requests_per_minute: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @example 200000
+             */
+            tokens_per_minute: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @example 20
+             */
+            concurrent_requests: number | null;
+            /**
+             * @description At most 4 budgets of each session, in the period `session`.
+             * @example [
+             *       {
+             *         "usd": "5.00",
+             *         "period": "session",
              *         "mode": "block",
              *         "alert_at": [],
              *         "unpriced": "reject",
@@ -1567,7 +1701,19 @@ export interface components {
              */
             limits?: components["schemas"]["NewLimits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -1583,6 +1729,18 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
@@ -1647,6 +1805,48 @@ export interface components {
         };
         /**
          * @example {
+         *       "providers": [
+         *         "openai"
+         *       ],
+         *       "requests_per_minute": 60
+         *     }
+         */
+        NewFilteredLimits: {
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+        };
+        /**
+         * @example {
          *       "usd": "500.00",
          *       "period": "month"
          *     }
@@ -1663,10 +1863,10 @@ export interface components {
              */
             tokens?: number;
             /**
-             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends.
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
              * @enum {string}
              */
-            period: "day" | "week" | "month" | "total";
+            period: "day" | "week" | "month" | "total" | "session";
             /**
              * @description `block` rejects calls once the budget is spent; `warn` only counts.
              * @default block
@@ -1694,6 +1894,26 @@ export interface components {
              * @enum {string}
              */
             reservation?: "typical" | "worst";
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
+             * @example now
+             * @enum {string}
+             */
+            count_from?: "period" | "now";
         };
         /**
          * @example {
@@ -1729,6 +1949,111 @@ export interface components {
              *     ]
              */
             budgets?: components["schemas"]["NewBudget"][];
+        };
+        /**
+         * @example {
+         *       "requests_per_minute": 20
+         *     }
+         */
+        NewSessionLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+            /**
+             * @description At most 4 budgets of each session, in the period `session`.
+             * @example [
+             *       {
+             *         "usd": "5.00",
+             *         "period": "session"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSessionBudget"][];
+        };
+        /**
+         * @example {
+         *       "usd": "500.00",
+         *       "period": "month"
+         *     }
+         */
+        NewSessionBudget: {
+            /**
+             * @description Amount in USD. Either this or `tokens`.
+             * @example 500.00
+             */
+            usd?: string;
+            /**
+             * @description Input and output tokens. Either this or `usd`.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total" | "session";
+            /**
+             * @description `block` rejects calls once the budget is spent; `warn` only counts.
+             * @default block
+             * @enum {string}
+             */
+            mode?: "block" | "warn";
+            /**
+             * @description Percentages of the amount at which an alert is due.
+             * @default []
+             * @example [
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at?: number[];
+            /**
+             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
+             * @default reject
+             * @enum {string}
+             */
+            unpriced?: "reject" | "allow";
+            /**
+             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
+             * @default typical
+             * @enum {string}
+             */
+            reservation?: "typical" | "worst";
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
+             * @example now
+             * @enum {string}
+             */
+            count_from?: "period" | "now";
         };
         /**
          * @example {
@@ -1804,7 +2129,19 @@ export interface components {
              */
             limits?: components["schemas"]["NewLimits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -1820,6 +2157,18 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
@@ -2083,7 +2432,22 @@ export interface components {
              */
             limits: components["schemas"]["Limits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "models": null,
+             *         "requests_per_minute": 600,
+             *         "tokens_per_minute": null,
+             *         "concurrent_requests": 20
+             *       }
+             *     ]
+             */
+            filtered_limits: components["schemas"]["FilteredLimits"][];
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -2106,6 +2470,25 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "requests_per_minute": null,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": null,
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session",
+             *           "mode": "block",
+             *           "alert_at": [],
+             *           "unpriced": "reject",
+             *           "reservation": "typical"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session: components["schemas"]["SessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
@@ -2325,7 +2708,19 @@ export interface components {
              */
             limits?: components["schemas"]["NewLimits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -2341,6 +2736,18 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
@@ -2495,7 +2902,22 @@ export interface components {
              */
             limits: components["schemas"]["Limits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "models": null,
+             *         "requests_per_minute": 600,
+             *         "tokens_per_minute": null,
+             *         "concurrent_requests": 20
+             *       }
+             *     ]
+             */
+            filtered_limits: components["schemas"]["FilteredLimits"][];
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -2518,6 +2940,25 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "requests_per_minute": null,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": null,
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session",
+             *           "mode": "block",
+             *           "alert_at": [],
+             *           "unpriced": "reject",
+             *           "reservation": "typical"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session: components["schemas"]["SessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
@@ -2627,7 +3068,19 @@ export interface components {
              */
             limits?: components["schemas"]["NewLimits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -2643,6 +3096,18 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
@@ -2793,7 +3258,22 @@ export interface components {
              */
             limits: components["schemas"]["Limits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "models": null,
+             *         "requests_per_minute": 600,
+             *         "tokens_per_minute": null,
+             *         "concurrent_requests": 20
+             *       }
+             *     ]
+             */
+            filtered_limits: components["schemas"]["FilteredLimits"][];
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -2816,6 +3296,25 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "requests_per_minute": null,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": null,
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session",
+             *           "mode": "block",
+             *           "alert_at": [],
+             *           "unpriced": "reject",
+             *           "reservation": "typical"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session: components["schemas"]["SessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
@@ -2994,7 +3493,22 @@ export interface components {
              */
             limits: components["schemas"]["Limits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "models": null,
+             *         "requests_per_minute": 600,
+             *         "tokens_per_minute": null,
+             *         "concurrent_requests": 20
+             *       }
+             *     ]
+             */
+            filtered_limits: components["schemas"]["FilteredLimits"][];
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -3017,6 +3531,25 @@ export interface components {
              *     }
              */
             each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "requests_per_minute": null,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": null,
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session",
+             *           "mode": "block",
+             *           "alert_at": [],
+             *           "unpriced": "reject",
+             *           "reservation": "typical"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session: components["schemas"]["SessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @example jane@example.com
@@ -3825,6 +4358,16 @@ export interface components {
              */
             limit_subject: string | null;
             /**
+             * @description The budgets that the call was charged against (`limit_rule.nr`): what is spent of each is the sum of the charges of the rows that name it. As Postgres writes an array. Null if no budget applied to the call, or the row is older than this column.
+             * @example {3141592653589793238,2718281828459045235}
+             */
+            charge_rules: string | null;
+            /**
+             * @description Keyed hash of the session whose budget the call was charged against. Null if no budget per session applied to the call.
+             * @example null
+             */
+            limit_session: string | null;
+            /**
              * Format: uuid
              * @description The call that this attempt belongs to: the `id` of its first attempt, which the client got as `x-gateway-request-id`. Null if the call did not use a route, so that it has this row only.
              * @example 01890a5d-ac96-774b-bcce-b302099a8057
@@ -4107,6 +4650,16 @@ export interface components {
              * @example null
              */
             limit_subject: string | null;
+            /**
+             * @description The budgets that the call was charged against (`limit_rule.nr`): what is spent of each is the sum of the charges of the rows that name it. As Postgres writes an array. Null if no budget applied to the call, or the row is older than this column.
+             * @example {3141592653589793238,2718281828459045235}
+             */
+            charge_rules: string | null;
+            /**
+             * @description Keyed hash of the session whose budget the call was charged against. Null if no budget per session applied to the call.
+             * @example null
+             */
+            limit_session: string | null;
             /**
              * Format: uuid
              * @description The call that this attempt belongs to: the `id` of its first attempt, which the client got as `x-gateway-request-id`. Null if the call did not use a route, so that it has this row only.
@@ -4809,15 +5362,21 @@ export interface components {
              */
             id: string;
             /**
-             * @description Whose it is; `…_end_user`: each end user of the team or key has the amount for itself.
+             * @description Whose it is; `…_end_user`, `…_session`: each end user or session of its calls has the amount for itself.
+             * @example team
              * @enum {string}
              */
-            scope: "team" | "key" | "team_end_user" | "key_end_user";
+            scope: "installation" | "installation_end_user" | "installation_session" | "group" | "group_end_user" | "group_session" | "team" | "team_end_user" | "team_session" | "key" | "key_end_user" | "key_session";
             /**
-             * @description Name of the team.
+             * @description Name of the group; null for a limit of another owner.
+             * @example null
+             */
+            group: string | null;
+            /**
+             * @description Name of the team; null for a limit of a group or the installation.
              * @example search
              */
-            team: string;
+            team: string | null;
             /**
              * @description Name of the key; null for a limit of a team.
              * @example ci
@@ -4825,12 +5384,26 @@ export interface components {
             key: string | null;
             /**
              * Format: uuid
-             * @description ID of the team or key.
+             * @description ID of the team, key or group; zeros for the installation.
              * @example 01890a5d-ac96-774b-bcce-b302099a8057
              */
             owner_id: string;
             /**
-             * @description Keyed hash of the end user who used most; null for a limit that is not per end user, or that nobody used yet. The other figures are those of this end user.
+             * @description Only calls to these providers count; null: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description Only calls of these models count; null: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * @description Keyed hash of the end user or session that used most; null for a limit of the calls together, or that nobody used yet. The other figures are those of this end user or session.
              * @example n4bQgYhMfWWaL-qgxVrQFa
              */
             subject: string | null;
@@ -4843,7 +5416,7 @@ export interface components {
              * @description `minute`: any 60 seconds; `at_once`: at the same time; else the period of a budget.
              * @enum {string}
              */
-            period: "minute" | "at_once" | "day" | "week" | "month" | "total";
+            period: "minute" | "at_once" | "day" | "week" | "month" | "total" | "session";
             /**
              * @description `block` rejects calls; `warn` only counts.
              * @enum {string}
@@ -4902,6 +5475,348 @@ export interface components {
              */
             resets_at: string | null;
         };
+        InstallationLimits: {
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20
+             *     }
+             */
+            limits: components["schemas"]["Limits"] | null;
+            /**
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "models": null,
+             *         "requests_per_minute": 600,
+             *         "tokens_per_minute": null,
+             *         "concurrent_requests": 20
+             *       }
+             *     ]
+             */
+            filtered_limits: components["schemas"]["FilteredLimits"][];
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20,
+             *       "budgets": []
+             *     }
+             */
+            each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "requests_per_minute": null,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": null,
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session",
+             *           "mode": "block",
+             *           "alert_at": [],
+             *           "unpriced": "reject",
+             *           "reservation": "typical"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session: components["schemas"]["SessionLimits"] | null;
+        };
+        /**
+         * @example {
+         *       "budgets": [
+         *         {
+         *           "usd": "5000.00",
+         *           "period": "month",
+         *           "providers": [
+         *             "openai"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        InstallationLimitsChange: {
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewSharedEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSharedSessionLimits"] | null;
+        };
+        /**
+         * @example {
+         *       "usd": "500.00",
+         *       "period": "month"
+         *     }
+         */
+        NewSharedBudget: {
+            /**
+             * @description Amount in USD. Either this or `tokens`.
+             * @example 500.00
+             */
+            usd?: string;
+            /**
+             * @description Input and output tokens. Either this or `usd`.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total" | "session";
+            /**
+             * @description `block` rejects calls once the budget is spent; `warn` only counts.
+             * @default block
+             * @enum {string}
+             */
+            mode?: "block" | "warn";
+            /**
+             * @description Percentages of the amount at which an alert is due.
+             * @default []
+             * @example [
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at?: number[];
+            /**
+             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
+             * @default allow
+             * @enum {string}
+             */
+            unpriced?: "reject" | "allow";
+            /**
+             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
+             * @default typical
+             * @enum {string}
+             */
+            reservation?: "typical" | "worst";
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
+             * @example now
+             * @enum {string}
+             */
+            count_from?: "period" | "now";
+        };
+        /**
+         * @example {
+         *       "requests_per_minute": 20
+         *     }
+         */
+        NewSharedEndUserLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+            /**
+             * @description At most 4 budgets of each end user.
+             * @example [
+             *       {
+             *         "usd": "2.00",
+             *         "period": "day"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedBudget"][];
+        };
+        /**
+         * @example {
+         *       "requests_per_minute": 20
+         *     }
+         */
+        NewSharedSessionLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+            /**
+             * @description At most 4 budgets of each session, in the period `session`.
+             * @example [
+             *       {
+             *         "usd": "5.00",
+             *         "period": "session"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedSessionBudget"][];
+        };
+        /**
+         * @example {
+         *       "usd": "500.00",
+         *       "period": "month"
+         *     }
+         */
+        NewSharedSessionBudget: {
+            /**
+             * @description Amount in USD. Either this or `tokens`.
+             * @example 500.00
+             */
+            usd?: string;
+            /**
+             * @description Input and output tokens. Either this or `usd`.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total" | "session";
+            /**
+             * @description `block` rejects calls once the budget is spent; `warn` only counts.
+             * @default block
+             * @enum {string}
+             */
+            mode?: "block" | "warn";
+            /**
+             * @description Percentages of the amount at which an alert is due.
+             * @default []
+             * @example [
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at?: number[];
+            /**
+             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
+             * @default allow
+             * @enum {string}
+             */
+            unpriced?: "reject" | "allow";
+            /**
+             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
+             * @default typical
+             * @enum {string}
+             */
+            reservation?: "typical" | "worst";
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
+             * @example now
+             * @enum {string}
+             */
+            count_from?: "period" | "now";
+        };
         /**
          * @example {
          *       "reason": "budget of the pilot extended"
@@ -4914,7 +5829,7 @@ export interface components {
              */
             reason: string;
             /**
-             * @description Only this end user, as `GET /admin/v1/limits` shows it; absent: all of them.
+             * @description Only this end user or session, as `GET /admin/v1/limits` shows it; absent: all of them.
              * @example n4bQgYhMfWWaL-qgxVrQFa
              */
             subject?: string;
@@ -6448,7 +7363,19 @@ export interface components {
              */
             limits?: components["schemas"]["NewLimits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -6464,6 +7391,18 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
@@ -6643,7 +7582,19 @@ export interface components {
              */
             limits?: components["schemas"]["NewLimits"] | null;
             /**
-             * @description At most 4 budgets of the calls together.
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
              * @example [
              *       {
              *         "usd": "500.00",
@@ -6659,6 +7610,18 @@ export interface components {
              *     }
              */
             each_end_user?: components["schemas"]["NewEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSessionLimits"] | null;
             /**
              * @description Who owns it, such as a person or a group. `GET /admin/v1/usage?group_by=owner` sums by it. Of a key: null for that of its team. Of a key with `self_service`, the member who created it: it cannot be changed then. Nobody gets a right by it.
              * @default null
@@ -7310,7 +8273,7 @@ export interface components {
              * @description Type of the object.
              * @enum {string}
              */
-            subject_type: "configuration" | "group" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+            subject_type: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
             /**
              * Format: uuid
              * @description ID of the object.
@@ -7435,10 +8398,11 @@ export interface components {
         };
         OwnLimit: {
             /**
-             * @description Whose it is; `…_end_user`: each end user of the team or key has the amount for itself.
+             * @description Whose it is; `…_end_user`, `…_session`: each end user or session of its calls has the amount for itself.
+             * @example team
              * @enum {string}
              */
-            scope: "team" | "key" | "team_end_user" | "key_end_user";
+            scope: "installation" | "installation_end_user" | "installation_session" | "group" | "group_end_user" | "group_session" | "team" | "team_end_user" | "team_session" | "key" | "key_end_user" | "key_session";
             /**
              * @description What is limited.
              * @enum {string}
@@ -7448,7 +8412,7 @@ export interface components {
              * @description `minute`: any 60 seconds; `at_once`: at the same time; else the period of a budget.
              * @enum {string}
              */
-            period: "minute" | "at_once" | "day" | "week" | "month" | "total";
+            period: "minute" | "at_once" | "day" | "week" | "month" | "total" | "session";
             /**
              * @description `block` rejects calls; `warn` only counts.
              * @enum {string}
@@ -9374,6 +10338,10 @@ export interface operations {
                 team?: string;
                 /** @description Only limits of this key, by ID. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 key?: string;
+                /** @description Only limits of the installation, of groups, of teams or of keys. */
+                scope?: "installation" | "group" | "team" | "key";
+                /** @description Only limits that name this provider. For example `openai`. */
+                provider?: string;
                 /** @description Only limits in this state. */
                 state?: "ok" | "warned" | "exhausted" | "blocking";
                 /** @description Maximum number of rows. For example `50`. */
@@ -9394,6 +10362,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LimitPage"];
+                };
+            };
+        };
+    };
+    getInstallationLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The limits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationLimits"];
+                };
+            };
+        };
+    };
+    changeInstallationLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InstallationLimitsChange"];
+            };
+        };
+        responses: {
+            /** @description The limits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationLimits"];
                 };
             };
         };
@@ -10182,7 +11194,7 @@ export interface operations {
                 /** @description Only changes of this kind. */
                 action?: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
                 /** @description Only changes of objects of this type. */
-                subject_type?: "configuration" | "group" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+                subject_type?: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
                 /** @description Only changes of this team, key or provider. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 subject_id?: string;
                 /** @description Only changes of objects that had this name at that time. For example `search`. */

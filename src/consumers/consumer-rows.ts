@@ -21,7 +21,7 @@ function readAs(name: keyof StoredRow): string {
   const { type } = COLUMNS[name];
   if (type === 'timestamptz')
     return `to_char(${name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${name}`;
-  if (type === 'numeric' || type === 'jsonb') return `${name}::text AS ${name}`;
+  if (type === 'numeric' || type === 'jsonb' || type === 'bigint[]') return `${name}::text AS ${name}`;
   // Byte counts are far below 2^53.
   return type === 'bigint' ? `${name}::float8 AS ${name}` : name;
 }

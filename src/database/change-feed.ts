@@ -115,7 +115,8 @@ export class ChangeFeed implements OnApplicationShutdown {
   private async runConnection(): Promise<void> {
     const client = new GatewayClient({
       ...clientOptions(directUrl(this.env), {
-        applicationName: 'postern-changes',
+        // Versions before 2 do not charge budgets of groups, of the installation, with filters or for each session.
+        applicationName: 'postern-changes/2',
         queryTimeoutMs: QUERY_TIMEOUT_MS,
       }),
     });

@@ -55,6 +55,7 @@ import { Groups1798000320000 } from '../../migrations/1798000320000-groups.js';
 import { InputLimit1798000300000 } from '../../migrations/1798000300000-input-limit.js';
 import { UnknownCostOfOlderVersions1798000300001 } from '../../migrations/1798000300001-unknown-cost-of-older-versions.js';
 import { UnpricedUnits1798000300002 } from '../../migrations/1798000300002-unpriced-units.js';
+import { LimitOwners1798000330000 } from '../../migrations/1798000330000-limit-owners.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -117,4 +118,5 @@ export const MIGRATIONS = [
   UnknownCostOfOlderVersions1798000300001,
   UnpricedUnits1798000300002,
   Groups1798000320000,
+  LimitOwners1798000330000,
 ];

@@ -13,7 +13,7 @@ export interface ErrorDetail {
  *
  * @beta
  */
-export type ServiceErrorKind = 'not_found' | 'conflict' | 'invalid' | 'forbidden';
+export type ServiceErrorKind = 'not_found' | 'conflict' | 'invalid' | 'forbidden' | 'upgrade_in_progress';
 
 /**
  * Thrown by a service that cannot do what it was asked. Services do not choose statuses or exit codes: the admin API

@@ -6,34 +6,54 @@ import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { ServiceError } from '../errors/service-error.js';
+import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { isUnknownTimeZone } from '../platform/time-zone.js';
-import type { LimitRule } from './limit-rule.entity.js';
+import type { LimitOwner, LimitRule, LimitScope } from './limit-rule.entity.js';
 import type { ShownLimits } from './limit-rules.schema.js';
-import { moveToTimeZone } from './budget-time-zone.js';
-import { type Owner, rulesOf } from './stored-rules.js';
+import { countWhatWasUsed, moveToTimeZone } from './log-charges.js';
+import { filterText, rulesOf } from './stored-rules.js';
 
-/** Rules by what identifies them. One that is there and different keeps its id and with it what was used. */
-const SAVE = `
+/**
+ * Rules by what identifies them. One that is there and different keeps its id and with it what was used. Those that versions
+ * before know have their owner in `scope_id`, others a random one.
+ */
+const save = (isKnownBefore: boolean) => `
   INSERT INTO limit_rule AS r
-    (id, scope, scope_id, resource, period, amount, mode, alert_at, unpriced, reservation, time_zone)
-  SELECT id, scope, $1, resource, period, amount, mode, alert_at, unpriced, reservation, $3
+    (id, scope, scope_id, owner_id, resource, period, amount, mode, alert_at, unpriced, reservation, time_zone, rank, providers, models, filter)
+  SELECT id, scope, ${isKnownBefore ? '$1::uuid, NULL' : 'gen_random_uuid(), $1::uuid'}, resource, period, amount, mode,
+         alert_at, unpriced, reservation, $3, $4, providers, models, filter
   FROM jsonb_to_recordset($2) AS x (id uuid, scope text, resource text, period text, amount bigint, mode text,
-                                    alert_at smallint[], unpriced text, reservation text)
-  ON CONFLICT ON CONSTRAINT limit_rule_key DO UPDATE
+                                    alert_at smallint[], unpriced text, reservation text, providers text[], models text[],
+                                    filter text)
+  WHERE (scope ~ '^(team|key)(_end_user)?$' AND filter = '') = ${isKnownBefore}
+  ON CONFLICT ON CONSTRAINT ${isKnownBefore ? 'limit_rule_key' : 'limit_rule_owner_key'} DO UPDATE
     SET amount = EXCLUDED.amount, mode = EXCLUDED.mode, alert_at = EXCLUDED.alert_at, unpriced = EXCLUDED.unpriced,
         reservation = EXCLUDED.reservation, version = r.version + 1
     WHERE (r.amount, r.mode, r.alert_at, r.unpriced, r.reservation)
-      IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.mode, EXCLUDED.alert_at, EXCLUDED.unpriced, EXCLUDED.reservation)`;
+      IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.mode, EXCLUDED.alert_at, EXCLUDED.unpriced, EXCLUDED.reservation)
+  RETURNING id`;
+const SAVES = [save(true), save(false)];
 
 const REMOVE = `
   DELETE FROM limit_rule r
-  WHERE scope_id = $1 AND NOT EXISTS (
-    SELECT FROM jsonb_to_recordset($2) AS x (scope text, resource text, period text)
-    WHERE (x.scope, x.resource, x.period) = (r.scope, r.resource, r.period))
+  WHERE (scope_id = $1 OR owner_id = $1) AND NOT EXISTS (
+    SELECT FROM jsonb_to_recordset($2) AS x (scope text, resource text, period text, filter text)
+    WHERE (x.scope, x.resource, x.period, x.filter) = (r.scope, r.resource, r.period, r.filter))
   RETURNING id`;
 
+/** The order in which their meters are locked; above 0, all replicas share them. */
+const RANKS: Record<LimitOwner, number> = { key: 0, team: 0, group: 1, installation: 2 };
+
+/** Processes of a version that knows no rules of the new kinds, and so would not charge them. */
+const OLD_PROCESSES = `
+  SELECT count(*)::int AS count FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name = 'postern-changes'`;
+
+/** An owner has as many rules at most. */
+const MAX_RULES = 32;
+
 const BY_NUMBER =
-  'SELECT nr, id, scope, scope_id, resource, period FROM limit_rule WHERE nr = ANY ($1::bigint[])';
+  'SELECT nr, id, scope, COALESCE(owner_id, scope_id) AS owner, resource, period, filter FROM limit_rule WHERE nr = ANY ($1::bigint[])';
 
 /** What somebody has locked is left to `limit_sweep()`: a change waits for no exchange, and blocks none. */
 const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot', 'limit_spent'].map(
@@ -42,7 +62,9 @@ const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot', 'limit_spent'].ma
   WHERE t.ctid = unlocked.ctid`,
 );
 
-export type NumberedRule = Pick<LimitRule, 'id' | 'scope' | 'scopeId' | 'resource' | 'period'>;
+export type NumberedRule = Pick<LimitRule, 'id' | 'scope' | 'resource' | 'period' | 'filter'> & {
+  owner: string;
+};
 
 /**
  * Stores the limits of teams and keys. A trigger publishes each change through the change feed, so that every replica has
@@ -61,35 +83,69 @@ export class LimitRules {
   }
 
   /**
-   * Makes these the limits of a team or key, in the transaction of `manager`, which must have locked that team or key.
+   * Makes these the limits of an owner, in the transaction of `manager`, which must have locked it.
    *
-   * @throws ServiceError invalid for limits of end users if this gateway does not read who they are
+   * @throws ServiceError invalid for limits of end users or sessions if this gateway does not read them, or for too many;
+   *   upgrade_in_progress while a process runs that would not charge some of them
    */
-  async save(manager: EntityManager, owner: Owner, ownerId: string, limits: ShownLimits): Promise<void> {
+  async save(manager: EntityManager, owner: LimitOwner, ownerId: string, limits: ShownLimits): Promise<void> {
+    this.mustBeRead(limits);
+    const values = rulesOf(limits, owner);
+    if (values.length > MAX_RULES)
+      throw ServiceError.of('invalid', 'budgets', `an owner has at most ${MAX_RULES} limits and budgets`);
+    for (const { providers } of values)
+      await mustBeKnownProviders(manager, providers, 'providers', { orRoutes: false });
+    const rules = values.map((rule) => ({ id: uuidv7(), filter: filterText(rule), ...rule }));
+    const json = JSON.stringify(rules);
+    const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, json]);
+    if (removed.length > 0) {
+      const ids = [removed.map(({ id }) => id)];
+      for (const sql of REMOVE_USE) await manager.query(sql, ids);
+    }
+    if (rules.some((rule) => !isKnownBefore(rule))) await mustBeUpgraded(manager);
+    const saved = new Set<string>();
+    for (const sql of SAVES) {
+      const rows = await manager.query<{ id: string }[]>(sql, [
+        ownerId,
+        json,
+        this.env.budgetTimezone,
+        RANKS[owner],
+      ]);
+      for (const { id } of rows) saved.add(id);
+    }
+    // One that was there has kept its id.
+    const counted = rules.filter(({ id, counts_from_now: fromNow }) => saved.has(id) && fromNow !== true);
+    await countWhatWasUsed(
+      manager,
+      { owner, ownerId },
+      counted.map(({ id }) => id),
+    );
+  }
+
+  private mustBeRead({ each_end_user: users, each_session: sessions }: ShownLimits): void {
     const { requestLogUsers, attribution } = this.env;
-    if (limits.each_end_user !== null && (requestLogUsers === 'none' || attribution === 'off')) {
+    if (users !== null && (requestLogUsers === 'none' || attribution === 'off')) {
       throw ServiceError.of(
         'invalid',
         'each_end_user',
         'needs the end users of calls: REQUEST_LOG_USERS must not be none, and ATTRIBUTION not off',
       );
     }
-    const rules = JSON.stringify(rulesOf(limits, owner).map((rule) => ({ id: uuidv7(), ...rule })));
-    const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, rules]);
-    if (removed.length > 0) {
-      const ids = [removed.map(({ id }) => id)];
-      for (const sql of REMOVE_USE) await manager.query(sql, ids);
-    }
-    if (rules !== '[]') await manager.query(SAVE, [ownerId, rules, this.env.budgetTimezone]);
+    if (sessions !== null && attribution === 'off')
+      throw ServiceError.of(
+        'invalid',
+        'each_session',
+        'needs the sessions of calls: ATTRIBUTION must not be off',
+      );
   }
 
   /** The rules that there are of these numbers. */
   async byNumber(numbers: readonly string[]): Promise<Map<string, NumberedRule>> {
     if (numbers.length === 0) return new Map();
-    const rows = await this.dataSource.query<(NumberedRule & { nr: string; scope_id: string })[]>(BY_NUMBER, [
+    const rows = await this.dataSource.query<(NumberedRule & { nr: string })[]>(BY_NUMBER, [
       [...new Set(numbers)],
     ]);
-    return new Map(rows.map(({ nr, scope_id: scopeId, ...rule }) => [nr, { ...rule, scopeId }]));
+    return new Map(rows.map(({ nr, ...rule }) => [nr, rule]));
   }
 
   /** Applies a changed BUDGET_TIMEZONE to the rules that there are. */
@@ -109,4 +165,18 @@ export class LimitRules {
       );
     }
   }
+}
+
+/** Whether versions before know rules of this kind. */
+function isKnownBefore({ scope, filter }: { scope: LimitScope; filter: string }): boolean {
+  return filter === '' && /^(?:team|key)(?:_end_user)?$/.test(scope);
+}
+
+async function mustBeUpgraded(manager: EntityManager): Promise<void> {
+  const [row] = await manager.query<{ count: number }[]>(OLD_PROCESSES);
+  if (row!.count > 0)
+    throw new ServiceError(
+      'upgrade_in_progress',
+      `${row!.count} processes of an earlier version of Postern use this database, which would not count what such a limit or budget counts. Try again once all are upgraded.`,
+    );
 }

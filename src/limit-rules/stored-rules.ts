@@ -1,16 +1,22 @@
 import type {
   BudgetMode,
   BudgetPeriod,
+  LimitOwner,
   LimitPeriod,
   LimitResource,
   LimitScope,
   ReservationMode,
   UnpricedMode,
 } from './limit-rule.entity.js';
-import type { Budget, EndUserLimits, LimitMembers, Rates, ShownLimits } from './limit-rules.schema.js';
+import type {
+  EachLimits,
+  FilteredRates,
+  LimitMembers,
+  NewBudget,
+  Rates,
+  ShownLimits,
+} from './limit-rules.schema.js';
 import { nanoOf, usdOf } from './usd.js';
-
-export type Owner = 'team' | 'key';
 
 /** A rule without its owner. */
 export interface RuleValues {
@@ -23,6 +29,17 @@ export interface RuleValues {
   alert_at: number[];
   unpriced: UnpricedMode;
   reservation: ReservationMode;
+  providers: string[] | null;
+  models: string[] | null;
+  /** If it is new, it does not count what was used before. */
+  counts_from_now?: boolean;
+}
+
+/** The providers and models of a rule in one text, which is the same for the same calls. */
+export function filterText({ providers, models }: Pick<RuleValues, 'providers' | 'models'>): string {
+  const part = (name: string, list: string[] | null) =>
+    list === null ? [] : [`${name}=${list.map((one) => encodeURIComponent(one)).join(',')}`];
+  return [...part('provider', providers), ...part('model', models)].join(' ');
 }
 
 const RATES = [
@@ -35,28 +52,42 @@ const RATES = [
 export const rulesSql = (id: string) => `
   SELECT jsonb_agg(jsonb_build_object('scope', scope, 'resource', resource, 'period', period, 'amount', amount::text,
                                       'mode', mode, 'alert_at', alert_at, 'unpriced', unpriced,
-                                      'reservation', reservation) ORDER BY id)
-  FROM limit_rule WHERE scope_id = ${id}`;
+                                      'reservation', reservation, 'providers', providers, 'models', models) ORDER BY id)
+  FROM limit_rule WHERE scope_id = ${id} OR owner_id = ${id}`;
 
 /** The members of an owner that these rules make. */
-export function shownLimits(rules: readonly RuleValues[] | null, owner: Owner): ShownLimits {
-  const own = (rules ?? []).filter(({ scope }) => scope === owner);
-  const each = (rules ?? []).filter(({ scope }) => scope !== owner);
+export function shownLimits(rules: readonly RuleValues[] | null, owner: LimitOwner): ShownLimits {
+  const of = (scope: LimitScope) => (rules ?? []).filter((rule) => rule.scope === scope);
+  const own = of(owner);
+  const isFiltered = ({ providers, models }: RuleValues) => providers !== null || models !== null;
+  const filters = new Map(own.filter(isFiltered).map((rule) => [filterText(rule), rule]));
+  const filtered = [...filters].flatMap(([text, { providers, models }]): FilteredRates[] => {
+    const found = ratesOf(own.filter((rule) => filterText(rule) === text));
+    return found === null ? [] : [{ providers, models, ...found }];
+  });
+  const eachOf = (each: readonly RuleValues[]) =>
+    each.length === 0 ? null : { ...(ratesOf(each) ?? NO_RATES), budgets: budgetsOf(each) };
   return {
-    limits: ratesOf(own),
+    limits: ratesOf(own.filter((rule) => !isFiltered(rule))),
+    filtered_limits: filtered,
     budgets: budgetsOf(own),
-    each_end_user: each.length === 0 ? null : { ...(ratesOf(each) ?? NO_RATES), budgets: budgetsOf(each) },
+    each_end_user: eachOf(of(`${owner}_end_user`)),
+    each_session: eachOf(of(`${owner}_session`)),
   };
 }
 
 /** The rules that these members make. */
-export function rulesOf({ limits, budgets, each_end_user: each }: ShownLimits, owner: Owner): RuleValues[] {
-  const scope: LimitScope = `${owner}_end_user`;
+export function rulesOf(limits: ShownLimits, owner: LimitOwner): RuleValues[] {
+  const each = (members: EachLimits | null, scope: LimitScope) => [
+    ...rateRules(members, scope),
+    ...(members?.budgets ?? []).map((budget) => budgetRule(budget, scope)),
+  ];
   return [
-    ...rateRules(limits, owner),
-    ...budgets.map((budget) => budgetRule(budget, owner)),
-    ...rateRules(each, scope),
-    ...(each?.budgets ?? []).map((budget) => budgetRule(budget, scope)),
+    ...rateRules(limits.limits, owner),
+    ...limits.filtered_limits.flatMap((one) => rateRules(one, owner, one)),
+    ...limits.budgets.map((budget) => budgetRule(budget, owner)),
+    ...each(limits.each_end_user, `${owner}_end_user`),
+    ...each(limits.each_session, `${owner}_session`),
   ];
 }
 
@@ -64,14 +95,20 @@ export function rulesOf({ limits, budgets, each_end_user: each }: ShownLimits, o
 export function changedLimits(present: ShownLimits, change: LimitMembers): ShownLimits {
   return {
     limits: change.limits === undefined ? present.limits : change.limits,
+    filtered_limits:
+      change.filtered_limits === undefined ? present.filtered_limits : (change.filtered_limits ?? []),
     budgets: change.budgets === undefined ? present.budgets : (change.budgets ?? []),
     each_end_user: change.each_end_user === undefined ? present.each_end_user : change.each_end_user,
+    each_session: change.each_session === undefined ? present.each_session : change.each_session,
   };
 }
 
+const LIMIT_MEMBERS = ['limits', 'filtered_limits', 'budgets', 'each_end_user', 'each_session'] as const;
+
 /** The members of a change that make no rules. */
 export function withoutLimits<T extends LimitMembers>(change: T): Omit<T, keyof LimitMembers> {
-  const { limits: _, budgets: __, each_end_user: ___, ...others } = change;
+  const others = { ...change };
+  for (const name of LIMIT_MEMBERS) delete others[name];
   return others;
 }
 
@@ -79,13 +116,19 @@ export function withoutLimits<T extends LimitMembers>(change: T): Omit<T, keyof 
 export function sameLimits(a: ShownLimits, b: ShownLimits): boolean {
   const texts = [a, b].map((limits) =>
     rulesOf(limits, 'key')
-      .map((rule) => JSON.stringify(rule))
+      .map(({ counts_from_now: _, ...rule }) => JSON.stringify(rule))
       .sort(),
   );
   return JSON.stringify(texts[0]) === JSON.stringify(texts[1]);
 }
 
-export const NO_LIMITS: ShownLimits = { limits: null, budgets: [], each_end_user: null };
+export const NO_LIMITS: ShownLimits = {
+  limits: null,
+  filtered_limits: [],
+  budgets: [],
+  each_end_user: null,
+  each_session: null,
+};
 
 const NO_RATES: Rates = { requests_per_minute: null, tokens_per_minute: null, concurrent_requests: null };
 
@@ -99,34 +142,53 @@ function ratesOf(rules: readonly RuleValues[]): Rates | null {
   return some ? rates : null;
 }
 
-function budgetsOf(rules: readonly RuleValues[]): Budget[] {
+function budgetsOf(rules: readonly RuleValues[]): NewBudget[] {
   return rules
     .filter(({ period }) => period !== 'minute' && period !== 'at_once')
-    .map(({ resource, period, amount, mode, alert_at, unpriced, reservation }) => ({
+    .map(({ resource, period, amount, mode, alert_at, unpriced, reservation, providers, models }) => ({
       ...(resource === 'usd' ? { usd: usdOf(BigInt(amount)) } : { tokens: Number(amount) }),
       period: period as BudgetPeriod,
       mode,
       alert_at,
       unpriced,
       reservation,
+      ...(providers !== null && { providers }),
+      ...(models !== null && { models }),
     }));
 }
 
 /** What only budgets choose. */
 const DEFAULTS = { mode: 'block', unpriced: 'reject', reservation: 'typical' } as const;
 
-function rateRules(rates: Rates | EndUserLimits | null, scope: LimitScope): RuleValues[] {
+function rateRules(
+  rates: Rates | null,
+  scope: LimitScope,
+  { providers = null, models = null }: Partial<Pick<RuleValues, 'providers' | 'models'>> = {},
+): RuleValues[] {
   if (rates === null) return [];
   return RATES.flatMap(([name, resource, period]) => {
     const amount = rates[name];
     return amount === null
       ? []
-      : [{ scope, resource, period, amount: String(amount), ...DEFAULTS, alert_at: [] }];
+      : [{ scope, resource, period, amount: String(amount), ...DEFAULTS, alert_at: [], providers, models }];
   });
 }
 
-function budgetRule({ usd, tokens, period, ...chosen }: Budget, scope: LimitScope): RuleValues {
+function budgetRule(
+  { usd, tokens, period, count_from, ...chosen }: NewBudget,
+  scope: LimitScope,
+): RuleValues {
   const [resource, amount] =
     usd === undefined ? (['tokens', tokens] as const) : (['usd', nanoOf(usd)] as const);
-  return { scope, resource, period, amount: String(amount), ...chosen };
+  const { providers = null, models = null, ...others } = chosen;
+  return {
+    scope,
+    resource,
+    period,
+    amount: String(amount),
+    ...others,
+    providers,
+    models,
+    ...(count_from === 'now' && { counts_from_now: true }),
+  };
 }

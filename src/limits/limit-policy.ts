@@ -25,7 +25,8 @@ import {
 import { usdOf } from '../limit-rules/usd.js';
 import { LedgerService } from './ledger/ledger.service.js';
 import type { CallReservation } from './ledger/ledger.js';
-import { RuleCache, type RuleSet } from './ledger/rule-cache.js';
+import { RuleCache } from './ledger/rule-cache.js';
+import { type RuleSet } from './ledger/rule-set.js';
 import type { Ticket } from './ledger/ticket.js';
 import { limitRejection } from './limit-rejection.js';
 import { LimitTicket } from './limit-ticket.js';
@@ -85,13 +86,15 @@ export class LimitPolicy implements CallPolicy {
     if (set === null) return false;
     const { modelSource } = call;
     if (modelSource !== 'body' && modelSource !== 'path') return false;
-    return set.needsUsd || set.needsTokens || (set.needsEndUser && this.env.attribution === 'all');
+    const { needsUsd, needsTokens, namesModels, needsEndUser } = set;
+    return needsUsd || needsTokens || namesModels || (needsEndUser && this.env.attribution === 'all');
   }
 
   /** @throws GatewayError insufficient_quota, rate_limit_exceeded, limits_unavailable, model_not_determined, model_not_priced */
   admit(call: PolicyCall): Admission | Promise<Admission> {
     if (!this.rules.isLoaded) throw new GatewayError('limits_unavailable');
-    const set = this.setOf(call.grant);
+    const all = this.setOf(call.grant);
+    const set = all === null ? null : narrowed(all, call);
     if (set === null) return;
     if ((!set.needsUsd && !set.needsTokens) || isFree(call)) return this.take(call, set, NOTHING, null);
     const model = modelOf(call, set);
@@ -156,10 +159,14 @@ export class LimitPolicy implements CallPolicy {
     reservation: CallReservation,
     estimate: Estimate | null,
   ): Admission | Promise<Admission> {
-    const subject = set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '';
+    const counted = {
+      endUser: set.needsEndUser ? this.ledger.subjectOf(call.attribution?.endUser ?? null) : '',
+      session: set.needsSession ? this.ledger.subjectOfSession(call.session!) : null,
+      isModelKnown: !set.namesModels || modelOfFilters(set, call) !== null,
+    };
     try {
       const taken = call.isWebSocket ? atLeast(LEAST, reservation) : reservation;
-      const ticket = this.ledger.admit(set, call.id, subject, taken, call);
+      const ticket = this.ledger.admit(set, call.id, counted, taken, call);
       if (!(ticket instanceof Promise)) return this.ticketOf(call, ticket, estimate);
       return ticket.then(
         (late) => this.ticketOf(call, late, estimate),
@@ -228,6 +235,26 @@ function modelOf(call: PolicyCall, set: RuleSet): string | null {
   return set.blocksUsd ? call.requireModel() : (call.model ?? '');
 }
 
+/** The rules that count a call. @throws GatewayError model_not_determined */
+function narrowed(all: RuleSet, call: PolicyCall): RuleSet | null {
+  const set = all.needsSession && call.session === null ? all.withoutSession : all;
+  if (set === null || !set.isFiltered) return set;
+  const model = set.namesModels ? modelOfFilters(set, call) : null;
+  return set.for(call.routed?.possible(model) ?? [{ provider: call.provider, model }]);
+}
+
+/**
+ * The model of a call for the rules that count some models only; null: it is not known for certain, and they all count it.
+ * An open WebSocket may use any.
+ *
+ * @throws GatewayError model_not_determined
+ */
+function modelOfFilters(set: RuleSet, call: PolicyCall): string | null {
+  if (call.isWebSocket) return null;
+  const isNamed = call.modelSource !== 'none' && call.modelSource !== 'list' && !isFree(call);
+  return set.blocksModels && isNamed ? call.requireModel() : call.model;
+}
+
 /** The providers to which a call may go, each with the name that the model has there. */
 function targetsOf(call: PolicyCall, model: string): readonly PricedTarget[] {
   return call.routed?.candidates(model) ?? [{ provider: call.provider, model }];
@@ -239,11 +266,12 @@ function isStorable(model: string): boolean {
 }
 
 /** The least is reserved, and not charged. */
-function withoutLeast({ usd, tokens, subject }: Reservation): Reservation {
+function withoutLeast(reservation: Reservation): Reservation {
+  const { usd, tokens } = reservation;
   return {
+    ...reservation,
     usd: usd === usdOf(LEAST.usd) ? '0' : usd,
     tokens: tokens === Number(LEAST.tokens) ? 0 : tokens,
-    subject,
   };
 }
 

@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors/gateway-error.js';
 import { usdOf } from '../limit-rules/usd.js';
 import { type LimitState, LimitExceededError, LimitsUnavailableError } from './ledger/limit-errors.js';
-import { isBudget, type LimitRule } from './ledger/rule-cache.js';
+import { isBudget, type LimitRule } from './ledger/rule-set.js';
 
 const WINDOW_S = 60;
 /**
@@ -10,13 +10,15 @@ const WINDOW_S = 60;
  */
 const MAX_RETRY_MS = 59_999;
 
-const OWNERS = {
-  key: 'this gateway key',
-  team: 'the team of this gateway key',
-  key_end_user: 'this end user of the gateway key',
-  team_end_user: 'this end user of the team',
-} as const;
-const PERIODS = { day: 'daily', week: 'weekly', month: 'monthly', total: 'total', minute: '', at_once: '' };
+const PERIODS = {
+  day: 'daily ',
+  week: 'weekly ',
+  month: 'monthly ',
+  total: 'total ',
+  session: '',
+  minute: '',
+  at_once: '',
+};
 
 /**
  * The response for a call that a limit does not admit.
@@ -33,19 +35,45 @@ export function limitRejection(error: unknown, isAnthropic: boolean, help: strin
   return isBudget(state.rule) ? spent(state, help) : tooMany(state, isAnthropic);
 }
 
+/** Whose limit it is, and of which calls. */
+function ownerOf({ owner, ownerName, each, providers, models }: LimitRule): string {
+  const owners = {
+    installation: 'this gateway',
+    group: `the group ${ownerName}`,
+    team: each === 'end_user' ? 'the team' : 'the team of this gateway key',
+    key: each === 'end_user' ? 'the gateway key' : 'this gateway key',
+  };
+  const whose = each === '' ? owners[owner] : `this ${each.replace('_', ' ')} of ${owners[owner]}`;
+  const calls = [...(providers ?? []), ...(models ?? [])].join(', ');
+  return calls === '' ? whose : `${whose} for ${calls}`;
+}
+
+/** What others have spent is not for every holder of a key. */
+function isShown({ owner }: LimitRule): boolean {
+  return owner === 'team' || owner === 'key';
+}
+
+/** Names the limit, for programs and for administrators. */
+function nameHeader({ scope, ownerName, resource, period, filter }: LimitRule): string[] {
+  const owner = ownerName === null ? scope : scope.replace('group', `group/${ownerName}`);
+  return ['x-gateway-limit', [owner, resource, period, ...(filter === '' ? [] : [filter])].join(' ')];
+}
+
 function spent({ rule, used, needed, amount, resetsAt }: LimitState, help: string | undefined): GatewayError {
   const shown = (value: bigint) => (rule.resource === 'usd' ? `$${usdOf(value)}` : `${value} tokens`);
-  const what =
-    used >= amount
-      ? `is spent: ${shown(used)} of ${shown(amount)}.`
-      : `does not cover this request: ${shown(used)} of ${shown(amount)} was spent, and the request may use ${shown(needed)}.`;
+  const isSpent = used >= amount;
+  const amounts = isSpent
+    ? `: ${shown(used)} of ${shown(amount)}`
+    : `: ${shown(used)} of ${shown(amount)} was spent, and the request may use ${shown(needed)}`;
+  const what = `${isSpent ? 'is spent' : 'does not cover this request'}${isShown(rule) ? amounts : ''}.`;
   const until =
     resetsAt === null ? 'It does not reset by itself.' : `It resets at ${resetsAt.toISOString()}.`;
   return new GatewayError('insufficient_quota', {
-    message: [`The ${PERIODS[rule.period]} budget of ${OWNERS[rule.scope]} ${what} ${until}`, help ?? []]
+    message: [`The ${PERIODS[rule.period]}budget of ${ownerOf(rule)} ${what} ${until}`, help ?? []]
       .flat()
       .join(' '),
     limit: rule,
+    headers: nameHeader(rule),
   });
 }
 
@@ -59,10 +87,11 @@ function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
       ? `${amount} concurrent requests`
       : `${amount} ${rule.resource} per minute`;
   return new GatewayError('rate_limit_exceeded', {
-    message: `The limit of ${limit} of ${OWNERS[rule.scope]} is reached. Try again in ${retryS} s.`,
+    message: `The limit of ${limit} of ${ownerOf(rule)} is reached. Try again in ${retryS} s.`,
     type: { openai: rule.resource },
     limit: rule,
     headers: [
+      ...nameHeader(rule),
       'retry-after',
       String(retryS),
       'retry-after-ms',

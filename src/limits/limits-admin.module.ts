@@ -1,11 +1,12 @@
 import { Module } from '@nestjs/common';
+import { LimitRulesModule } from '../limit-rules/limit-rules.module.js';
 import { TeamsModule } from '../teams/teams.module.js';
 import { LimitsController } from './limits.controller.js';
 import { LimitsService } from './limits.service.js';
 
 /** Shows limits and budgets with what was used of them, and resets budgets. */
 @Module({
-  imports: [TeamsModule],
+  imports: [LimitRulesModule, TeamsModule],
   controllers: [LimitsController],
   providers: [LimitsService],
   exports: [LimitsService]

@@ -1,4 +1,4 @@
-import { Body, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Body, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '../admin/api-decorators.js';
 import { CurrentScope, type Scope } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
@@ -8,6 +8,10 @@ import { CurrentActor } from '../admin/current-actor.js';
 import type { Page } from '../database/page.js';
 import type { Actor } from '../platform/actor.js';
 import {
+  type InstallationChange,
+  installationChangeSchema,
+  type InstallationLimits,
+  installationLimitsSchema,
   type LimitFilter,
   limitFilterSchema,
   limitId,
@@ -21,7 +25,8 @@ import { LimitsService } from './limits.service.js';
 
 @AdminController('limits', {
   name: 'Limits',
-  description: 'Limits and budgets with what was used of them. They are set as members of teams and keys.',
+  description:
+    'Limits and budgets with what was used of them. They are set as members of teams and keys; those of all calls through the gateway at `/limits/installation`.',
 })
 export class LimitsController {
   constructor(private readonly limits: LimitsService) {}
@@ -36,6 +41,33 @@ export class LimitsController {
     @CurrentScope() scope: Scope,
   ): Promise<Page<LimitView>> {
     return this.limits.list(filter, scope);
+  }
+
+  @Get('installation')
+  @Roles(['viewer'])
+  @ApiOperation({
+    operationId: 'getInstallationLimits',
+    summary: 'Read the limits of the installation',
+    description: 'Limits and budgets that all calls through this gateway share.',
+  })
+  @ApiOkResponse({ standardSchema: installationLimitsSchema, description: 'The limits.' })
+  installation(): Promise<InstallationLimits> {
+    return this.limits.ofInstallation();
+  }
+
+  @Patch('installation')
+  @ApiOperation({
+    operationId: 'changeInstallationLimits',
+    summary: 'Change the limits of the installation',
+    description: 'Members that are absent stay as they are.',
+  })
+  @ApiOkResponse({ standardSchema: installationLimitsSchema, description: 'The limits.' })
+  @ApiErrors(409, 413, 415)
+  changeInstallation(
+    @Body({ schema: installationChangeSchema }) change: InstallationChange,
+    @CurrentActor() by: Actor,
+  ): Promise<InstallationLimits> {
+    return this.limits.changeInstallation(change, by);
   }
 
   @Post(':id/reset')

@@ -10,7 +10,14 @@ import {
   team,
   timestamp,
 } from '../admin/fields.schema.js';
-import { BUDGET_MODES, LIMIT_PERIODS, LIMIT_RESOURCES } from '../limit-rules/limit-rule.entity.js';
+import { sharedLimitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
+import {
+  BUDGET_MODES,
+  LIMIT_OWNERS,
+  LIMIT_PERIODS,
+  LIMIT_RESOURCES,
+  LIMIT_SCOPES,
+} from '../limit-rules/limit-rule.entity.js';
 
 const LIMIT_STATES = ['ok', 'warned', 'exhausted', 'blocking'] as const;
 
@@ -20,18 +27,35 @@ const AMOUNT = 'As a decimal, in USD for `usd`.';
 export const limitSchema = z
   .strictObject({
     id: shownId('the limit'),
-    scope: z.enum(['team', 'key', 'team_end_user', 'key_end_user']).meta({
-      description: 'Whose it is; `…_end_user`: each end user of the team or key has the amount for itself.',
+    scope: z.enum(LIMIT_SCOPES).meta({
+      description:
+        'Whose it is; `…_end_user`, `…_session`: each end user or session of its calls has the amount for itself.',
+      example: 'team',
     }),
-    team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
+    group: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of the group; null for a limit of another owner.', example: null }),
+    team: z.string().nullable().meta({
+      description: 'Name of the team; null for a limit of a group or the installation.',
+      example: 'search',
+    }),
     key: z
       .string()
       .nullable()
       .meta({ description: 'Name of the key; null for a limit of a team.', example: 'ci' }),
-    owner_id: shownId('the team or key'),
+    owner_id: shownId('the team, key or group; zeros for the installation'),
+    providers: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Only calls to these providers count; null: all.', example: ['openai'] }),
+    models: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Only calls of these models count; null: all.', example: ['claude-opus-*'] }),
     subject: z.string().nullable().meta({
       description:
-        'Keyed hash of the end user who used most; null for a limit that is not per end user, or that nobody used yet. The other figures are those of this end user.',
+        'Keyed hash of the end user or session that used most; null for a limit of the calls together, or that nobody used yet. The other figures are those of this end user or session.',
       example: 'n4bQgYhMfWWaL-qgxVrQFa',
     }),
     resource: z.enum(LIMIT_RESOURCES).meta({ description: 'What is limited.' }),
@@ -79,6 +103,12 @@ export const limitFilterSchema = z.strictObject({
     .optional()
     .meta({ description: 'Only limits of this team and its keys, by name or ID.', example: 'search' }),
   key: searchText().optional().meta({ description: 'Only limits of this key, by ID.', example: EXAMPLE_ID }),
+  scope: oneOf(LIMIT_OWNERS)
+    .optional()
+    .meta({ description: 'Only limits of the installation, of groups, of teams or of keys.' }),
+  provider: searchText()
+    .optional()
+    .meta({ description: 'Only limits that name this provider.', example: 'openai' }),
   state: oneOf(LIMIT_STATES).optional().meta({ description: 'Only limits in this state.' }),
   ...paging,
 });
@@ -93,7 +123,7 @@ export const limitResetSchema = z
       .refine((text) => text.length <= 200, REASON)
       .meta({ description: 'Why; recorded in the audit log.', example: 'budget of the pilot extended' }),
     subject: searchText().optional().meta({
-      description: 'Only this end user, as `GET /admin/v1/limits` shows it; absent: all of them.',
+      description: 'Only this end user or session, as `GET /admin/v1/limits` shows it; absent: all of them.',
       example: 'n4bQgYhMfWWaL-qgxVrQFa',
     }),
   })
@@ -101,3 +131,14 @@ export const limitResetSchema = z
 export type LimitReset = z.output<typeof limitResetSchema>;
 
 export const limitId = pathId('limit');
+
+/** The limits of the installation. */
+export const installationLimitsSchema = z.strictObject(shownLimitMembers).meta({ id: 'InstallationLimits' });
+export type InstallationLimits = z.output<typeof installationLimitsSchema>;
+
+/** `PATCH /admin/v1/limits/installation` */
+export const installationChangeSchema = z.strictObject(sharedLimitMembers).meta({
+  id: 'InstallationLimitsChange',
+  example: { budgets: [{ usd: '5000.00', period: 'month', providers: ['openai'] }] },
+});
+export type InstallationChange = z.output<typeof installationChangeSchema>;

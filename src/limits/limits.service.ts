@@ -4,11 +4,21 @@ import type { Scope } from '../admin/access/access.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
 import { ServiceError } from '../errors/service-error.js';
+import { INSTALLATION } from '../limit-rules/limit-rule.entity.js';
+import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
+import { LimitRules } from '../limit-rules/limit-rules.service.js';
+import {
+  changedLimits,
+  type RuleValues,
+  rulesSql,
+  sameLimits,
+  shownLimits,
+} from '../limit-rules/stored-rules.js';
 import { usdOf } from '../limit-rules/usd.js';
 import type { Actor } from '../platform/actor.js';
 import { MAX_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
-import type { LimitFilter, LimitReset, LimitView } from './limits.schema.js';
+import type { InstallationLimits, LimitFilter, LimitReset, LimitView } from './limits.schema.js';
 
 type LimitRow = Omit<
   LimitView,
@@ -25,7 +35,7 @@ type LimitRow = Omit<
 };
 
 const PERIOD_START = `
-  CASE WHEN r.period IN ('minute', 'at_once', 'total') THEN to_timestamp(0)
+  CASE WHEN r.period IN ('minute', 'at_once', 'total', 'session') THEN to_timestamp(0)
        ELSE date_trunc(r.period, clock_timestamp(), r.time_zone) END`;
 
 /**
@@ -49,18 +59,19 @@ const select = (meters = 'true') => `
                    WHEN used::numeric * 100 >= alert_from * (amount::numeric + credited::numeric) THEN 'warned'
                    ELSE 'ok' END AS state
     FROM (
-      SELECT r.id, r.scope, t.name AS team, k.name AS key, r.scope_id AS owner_id, NULLIF(m.subject, '') AS subject,
+      SELECT r.id, r.scope, g.name AS group, t.name AS team, k.name AS key, r.providers, r.models, COALESCE(r.owner_id, r.scope_id) AS owner_id, NULLIF(m.subject, '') AS subject,
              r.resource, r.period, r.mode, r.amount::text, COALESCE(m.credited, 0)::text AS credited,
              COALESCE(m.used, 0)::text AS used, COALESCE(m.holding, 0)::text AS held,
              GREATEST(r.amount + COALESCE(m.credited - m.used - m.holding, 0), 0)::text AS "left",
              LEAST(COALESCE(m.refused, 0), ${Number.MAX_SAFE_INTEGER})::float8 AS refused, (SELECT min(at) FROM unnest(r.alert_at) at) AS alert_from,
-             CASE WHEN r.period NOT IN ('minute', 'at_once', 'total')
+             CASE WHEN r.period NOT IN ('minute', 'at_once', 'total', 'session')
                THEN (limit_window(r.period, r.time_zone, clock_timestamp())).ends END AS resets_at,
              m.refused_at AS last_rejected_at, m.refused_needed::text AS last_needed, COALESCE(m.blocking, false) AS blocking,
              t.id AS team_id
       FROM limit_rule r
-      LEFT JOIN gateway_key k ON k.id = r.scope_id
-      JOIN team t ON t.id = COALESCE(k.team_id, r.scope_id)
+      LEFT JOIN gateway_key k ON k.id = COALESCE(r.owner_id, r.scope_id)
+      LEFT JOIN team t ON t.id = COALESCE(k.team_id, r.owner_id, r.scope_id)
+      LEFT JOIN team_group g ON g.id = r.owner_id
       CROSS JOIN LATERAL (SELECT ${PERIOD_START} AS starts) w
       LEFT JOIN LATERAL (
         SELECT *, ${IS_BLOCKING} AS blocking FROM (
@@ -82,23 +93,28 @@ const select = (meters = 'true') => `
 const LIST = `${select()}
   WHERE ($1::uuid IS NULL OR team_id = $1) AND ($2::uuid IS NULL OR owner_id = $2) AND ($3::text IS NULL OR state = $3)
     AND ($4::uuid IS NULL OR id < $4) AND ($6::uuid[] IS NULL OR team_id = ANY ($6))
+    AND ($7::text IS NULL OR scope IN ($7, $7 || '_end_user', $7 || '_session')) AND ($8::text IS NULL OR $8 = ANY (providers))
   ORDER BY id DESC LIMIT $5`;
 const FIND = `${select()} WHERE id = $1`;
 
 /** Budgets that reject calls: nothing is left, or less than the last rejected call needed. */
 const BLOCKING = `
-  SELECT id, team, key, count(*) OVER ()::int AS count FROM (${select()}) blocking
+  SELECT id, scope, "group", team, key, count(*) OVER ()::int AS count FROM (${select()}) blocking
   WHERE mode = 'block' AND period NOT IN ('minute', 'at_once') AND ($1::uuid[] IS NULL OR team_id = ANY ($1))
     AND state IN ('blocking', 'exhausted')
   ORDER BY refused DESC, id LIMIT $2`;
 
 /**
  * The rules of a key and its team. Those of end users only with an end user, with no other's meters, and not those of the
- * team, whose meters count the calls of its other keys too.
+ * team, whose meters count the calls of its other keys too. Those of sessions are left out: which of them are of the key is
+ * not known by their hash.
  */
 const OF_CALLER = `${select(`meter.subject IN ('', $3)`)}
-  WHERE owner_id IN ($1, $2) AND (scope IN ('team', 'key') OR (owner_id = $1 AND $3::text IS NOT NULL))
+  WHERE owner_id IN ($1, $2) AND (scope IN ('team', 'key') OR (scope = 'key_end_user' AND $3::text IS NOT NULL))
   ORDER BY id`;
+
+/** Changes of the installation one after the other: it has no row of its own. */
+const LOCK_INSTALLATION = `SELECT pg_advisory_xact_lock(hashtext('postern limits of the installation'))`;
 
 const LOCK = 'SELECT FROM limit_rule WHERE id = $1 FOR UPDATE';
 /** In the order in which exchanges and settlements lock meters. */
@@ -122,14 +138,19 @@ export class LimitsService {
   constructor(
     private readonly dataSource: DataSource,
     private readonly teams: TeamsService,
+    private readonly rules: LimitRules,
   ) {}
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor or key */
-  async list({ team, key, state, limit, cursor }: LimitFilter, seen: Scope = null): Promise<Page<LimitView>> {
+  async list(
+    { team, key, scope, provider, state, limit, cursor }: LimitFilter,
+    seen: Scope = null,
+  ): Promise<Page<LimitView>> {
     const after = idOfCursor(cursor);
     if (key !== undefined && !isUuid(key)) throw ServiceError.of('invalid', 'key', 'must be the id of a key');
     const teamId = team === undefined ? null : (await this.teams.resolve(team, seen)).id;
-    const values = [teamId, key ?? null, state ?? null, after, limit + 1, seen];
+    const owners = [scope ?? null, provider ?? null];
+    const values = [teamId, key ?? null, state ?? null, after, limit + 1, seen, ...owners];
     return pageOf(await this.dataSource.query<LimitRow[]>(LIST, values), limit, limitView);
   }
 
@@ -138,11 +159,10 @@ export class LimitsService {
     seen: Scope,
     shown: number,
   ): Promise<{ count: number; names: { id: string; name: string }[] }> {
-    const rows = await this.dataSource.query<(Pick<LimitView, 'id' | 'team' | 'key'> & { count: number })[]>(
-      BLOCKING,
-      [seen, shown],
-    );
-    const names = rows.map(({ id, team, key }) => ({ id, name: key === null ? team : `${team}/${key}` }));
+    const rows = await this.dataSource.query<
+      (Pick<LimitView, 'id' | 'scope' | 'group' | 'team' | 'key'> & { count: number })[]
+    >(BLOCKING, [seen, shown]);
+    const names = rows.map((row) => ({ id: row.id, name: nameOfOwner(row) }));
     return { count: rows[0]?.count ?? 0, names };
   }
 
@@ -150,6 +170,34 @@ export class LimitsService {
   async ofCaller(keyId: string, teamId: string, subject: string | null): Promise<LimitView[]> {
     const rows = await this.dataSource.query<LimitRow[]>(OF_CALLER, [keyId, teamId, subject]);
     return rows.map(limitView);
+  }
+
+  /** The limits of the installation. */
+  async ofInstallation(manager: EntityManager = this.dataSource.manager): Promise<InstallationLimits> {
+    const [row] = await manager.query<{ rules: RuleValues[] | null }[]>(
+      `SELECT (${rulesSql(`'${INSTALLATION}'::uuid`)}) AS rules`,
+    );
+    return shownLimits(row!.rules, 'installation');
+  }
+
+  /** Changes the limits of the installation. @throws ServiceError as LimitRules.save() */
+  changeInstallation(change: LimitMembers, by: Actor): Promise<InstallationLimits> {
+    return this.dataSource.transaction(async (manager) => {
+      await manager.query(LOCK_INSTALLATION);
+      const before = await this.ofInstallation(manager);
+      const limits = changedLimits(before, change);
+      if (sameLimits(limits, before)) return before;
+      await this.rules.save(manager, 'installation', INSTALLATION, limits);
+      const after = await this.ofInstallation(manager);
+      const view = (members: InstallationLimits) => ({ id: INSTALLATION, name: 'installation', ...members });
+      await recordChange(manager, by, {
+        action: 'changed',
+        type: 'installation_limits',
+        before: view(before),
+        after: view(after),
+      });
+      return after;
+    });
   }
 
   /**
@@ -192,9 +240,14 @@ async function find(manager: EntityManager, id: string): Promise<LimitView> {
   return limitView(row);
 }
 
+/** As people call it. */
+function nameOfOwner({ group, team, key }: Pick<LimitView, 'group' | 'team' | 'key'>): string {
+  if (key !== null) return `${team}/${key}`;
+  return team ?? (group === null ? 'installation' : `group ${group}`);
+}
+
 function named(view: LimitView): LimitView & { name: string } {
-  const owner = view.key === null ? view.team : `${view.team}/${view.key}`;
-  return { ...view, name: `${owner}: ${view.resource} per ${view.period}` };
+  return { ...view, name: `${nameOfOwner(view)}: ${view.resource} per ${view.period}` };
 }
 
 function limitView(row: LimitRow): LimitView {
@@ -202,9 +255,12 @@ function limitView(row: LimitRow): LimitView {
   return {
     id: row.id,
     scope: row.scope,
+    group: row.group,
     team: row.team,
     key: row.key,
     owner_id: row.owner_id,
+    providers: row.providers,
+    models: row.models,
     subject: row.subject,
     resource: row.resource,
     period: row.period,

@@ -36,9 +36,9 @@ export class WebSocketCharge {
     const { reservation } = this.ticket;
     if (reservation === null) return;
     this.call.reserve({
+      ...reservation,
       usd: usd === null ? null : formatDecimal(usd, COST_SCALE),
       tokens: reservation.tokens === null ? null : tokens,
-      subject: reservation.subject,
     });
   }
 

@@ -6,6 +6,7 @@ import { DEFAULT_PROVIDER, PROVIDER_NAME } from './provider-name.js';
 import { type ProviderRow, SELECT_PROVIDERS } from './provider-view.js';
 
 /** Names of providers and of routes are in one space. */
+const PROVIDERS = 'SELECT name FROM provider ORDER BY name';
 const NAMES = 'SELECT name FROM provider UNION ALL SELECT name FROM route ORDER BY name';
 const FIND = `${SELECT_PROVIDERS} WHERE name = $1`;
 
@@ -43,15 +44,16 @@ export async function mustBeKnownProviders(
   manager: EntityManager,
   names: readonly string[] | null | undefined,
   field = 'providers',
+  { orRoutes = true } = {},
 ): Promise<void> {
   if (names == null) return;
-  const stored = await manager.query<{ name: string }[]>(NAMES);
+  const stored = await manager.query<{ name: string }[]>(orRoutes ? NAMES : PROVIDERS);
   const known = [DEFAULT_PROVIDER, ...stored.map(({ name }) => name)];
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
   throw ServiceError.of(
     'invalid',
     field,
-    `there is no provider or route ${unknown.join(', ')}; add it first, or choose from ${known.join(', ')}`,
+    `there is no provider ${orRoutes ? 'or route ' : ''}${unknown.join(', ')}; add it first, or choose from ${known.join(', ')}`,
   );
 }

@@ -5,6 +5,7 @@ import type { Grant } from '../auth/caller.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { KeyNames } from '../keys/key-names.service.js';
+import { INSTALLATION } from '../limit-rules/limit-rule.entity.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { CallFilters } from '../requests/call-filters.js';
 import { ReaderPool } from '../requests/reader-pool.js';
@@ -117,10 +118,11 @@ export class RefusalsService {
 
   private async shown(rows: readonly Row[]): Promise<RefusalView[]> {
     const rules = await this.rules.byNumber(rows.flatMap(({ rule_nr: nr }) => nr ?? []));
-    const owners = [...rules.values()].map(({ scopeId }) => scopeId);
+    const owners = [...rules.values()].map(({ owner }) => owner);
     const teams = await this.names.ofTeams([...rows.flatMap(({ team_id: id }) => id ?? []), ...owners]);
     const keys = await this.names.ofKeys([...rows.flatMap(({ key_id: id }) => id ?? []), ...owners]);
     const ownerOf = (id: string) => {
+      if (id === INSTALLATION) return 'installation';
       const key = keys.get(id);
       return key === undefined ? teams.get(id) : `${key.team}/${key.name}`;
     };
@@ -138,7 +140,7 @@ export class RefusalsService {
         }),
         ...(row.code !== undefined && { code: row.code }),
         ...(row.rule_nr !== undefined && {
-          limit: rule === undefined ? null : `${ownerOf(rule.scopeId) ?? '?'} ${kindOf(rule)}`,
+          limit: rule === undefined ? null : `${ownerOf(rule.owner) ?? '?'} ${kindOf(rule)}`,
           limit_id: rule?.id ?? null,
         }),
         ...(row.provider !== undefined && { provider: row.provider || null }),

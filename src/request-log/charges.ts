@@ -19,18 +19,41 @@ export interface Reservation {
   readonly tokens: number | null;
   /** Keyed hash of the end user; null if no budget per end user applies. */
   readonly subject: string | null;
+  /** Keyed hash of the session; null if no budget per session applies. */
+  readonly session: string | null;
+  readonly budgets: ChargedBudgets;
+  /** False: a budget for some models counts the call, whatever model the rest of its request names. */
+  readonly isModelKnown: boolean;
+}
+
+/** The budgets of a call. */
+export interface ChargedBudgets {
+  /** Those that count what is sent there, as the row of an attempt names them. @param model null: not known for certain */
+  named(provider: string, model: string | null): string;
 }
 
 /** The request journals what it has reserved: an interrupted call is charged that. */
-export function setReservation(row: LogRow, { usd, tokens, subject }: Reservation): void {
+export function setReservation(
+  row: LogRow,
+  { usd, tokens, subject, session, budgets, isModelKnown }: Reservation,
+  { provider, model }: { provider: string; model: string | null },
+): void {
   row.charge_usd = CHARGE_COLUMNS.charge_usd.toDomain(usd);
   row.charge_tokens = CHARGE_COLUMNS.charge_tokens.toDomain(tokens);
   row.limit_subject = CHARGE_COLUMNS.limit_subject.toDomain(subject, null);
+  row.limit_session = CHARGE_COLUMNS.limit_session.toDomain(session, null);
+  row.charge_rules = CHARGE_COLUMNS.charge_rules.toDomain(
+    budgets.named(provider, isModelKnown ? model : null),
+  );
 }
 
-/** The charges of a row: USD as a decimal, and tokens. */
-export function chargesOf(row: Readonly<LogRow>): { usd: string | null; tokens: number | null } {
-  return { usd: row.charge_usd, tokens: row.charge_tokens };
+/** The charges of a row: USD as a decimal, tokens, and the budgets that have them. */
+export function chargesOf(row: Readonly<LogRow>): {
+  usd: string | null;
+  tokens: number | null;
+  budgets: string | null;
+} {
+  return { usd: row.charge_usd, tokens: row.charge_tokens, budgets: row.charge_rules };
 }
 
 /**
@@ -155,7 +178,7 @@ export function correctedRow(guard: string): string {
           ${UPDATED_NOW}
       FROM before
       WHERE r.started_at = $2::timestamptz AND r.id = $1::uuid
-      RETURNING r.key_id, r.team_id, r.limit_subject, r.started_at,
+      RETURNING r.key_id, r.team_id, r.limit_subject, r.limit_session, r.charge_rules, r.started_at,
                 r.charge_usd - before.charge_usd AS charge_usd, r.charge_tokens - before.charge_tokens AS charge_tokens)`;
 }
 

@@ -95,6 +95,13 @@ export function integer(max: number): (value: unknown) => number | null {
   };
 }
 
+const BIGINTS = /^\{(?:\d{1,19}(?:,\d{1,19}){0,255})?\}$/;
+
+/** A list of numbers as Postgres writes an array, else null. */
+export function bigints(value: unknown): string | null {
+  return typeof value === 'string' && BIGINTS.test(value) ? value : null;
+}
+
 const MEMBER = /^[a-z][a-z0-9_]{0,63}$/;
 /** A service tier, a size such as `1024x1024`, a quality. */
 const WORD = /^[a-z0-9][a-z0-9_-]{0,63}$/;

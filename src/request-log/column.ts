@@ -16,6 +16,7 @@ export interface Column<T> {
     | 'smallint'
     | 'int'
     | 'bigint'
+    | 'bigint[]'
     | 'real'
     | 'numeric'
     | 'inet'

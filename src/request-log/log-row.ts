@@ -22,7 +22,8 @@ export function emptyRow(): LogRow {
 export function setBegin(row: LogRow, call: CallRecord, attribution: Attribution | null): void {
   const { origin, reservation, attempt } = call;
   const { key } = origin;
-  if (reservation !== null) setReservation(row, reservation);
+  if (reservation !== null)
+    setReservation(row, reservation, { provider: origin.provider, model: call.requestModel });
   if (attempt !== null) {
     row.call_id = attempt.callId;
     row.attempt = COLUMNS.attempt.toDomain(attempt.number);

@@ -11,9 +11,11 @@ type ReadRow = {
     ? Date
     : Types[Name] extends 'bigint'
       ? string | null
-      : Types[Name] extends 'jsonb'
-        ? Record<string, number | string> | null
-        : StoredRow[Name];
+      : Types[Name] extends 'bigint[]'
+        ? string[] | null
+        : Types[Name] extends 'jsonb'
+          ? Record<string, number | string> | null
+          : StoredRow[Name];
 };
 
 /** One row per forwarded call. The table is range-partitioned by UTC day on `started_at`. */
@@ -36,7 +38,7 @@ const OPTIONS: Partial<Record<string, ColumnOptions>> = {
 for (const name of COLUMN_NAMES) {
   const column = COLUMNS[name];
   const options = {
-    type: column.type,
+    ...(column.type === 'bigint[]' ? { type: 'bigint' as const, array: true } : { type: column.type }),
     nullable: 'nullMeans' in column,
     comment: describeColumn(name),
     ...OPTIONS[name],

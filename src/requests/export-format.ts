@@ -22,7 +22,7 @@ const iso = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`;
 
 /** Text in JSON, as in the list. */
-const NUMERICS = new Set(columnsOfType('numeric'));
+const NUMERICS = new Set([...columnsOfType('numeric'), ...columnsOfType('bigint[]')]);
 
 const JSON_LIST = selectList((column) => {
   if (TIMES.has(column)) return iso(column);

@@ -50,6 +50,7 @@ export function columnsOfType(type: (typeof COLUMNS)[ColumnName]['type']): reado
 
 const TIMES = columnsOfType('timestamptz');
 const BIGINTS = columnsOfType('bigint');
+const LISTS = columnsOfType('bigint[]');
 
 /** A row that SELECT_REQUESTS reads. */
 export type RequestRow = RequestLog & { [Name in ShownName]: string | null };
@@ -59,5 +60,6 @@ export function requestView(row: RequestRow): RequestView {
   const view: Record<string, unknown> = { ...row };
   for (const name of TIMES) view[name] = (view[name] as Date | null)?.toISOString() ?? null;
   for (const name of BIGINTS) view[name] = view[name] === null ? null : Number(view[name]);
+  for (const name of LISTS) if (view[name] !== null) view[name] = `{${(view[name] as string[]).join(',')}}`;
   return view as RequestView;
 }

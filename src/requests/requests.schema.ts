@@ -41,6 +41,7 @@ const JSON_TYPES = {
   smallint: z.int(),
   int: z.int(),
   bigint: z.int(),
+  'bigint[]': z.string(),
   real: z.number(),
   jsonb: z.record(z.string(), z.union([z.number(), z.string()])),
   /** Text, so that a reader loses no digit of an amount. */
@@ -57,6 +58,7 @@ const EXAMPLES = {
   smallint: 0,
   int: 120,
   bigint: 2_048,
+  'bigint[]': '{}',
   real: 812.5,
   numeric: '0.000142500',
   jsonb: {},

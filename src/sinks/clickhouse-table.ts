@@ -9,6 +9,8 @@ const TYPES: Record<Column<unknown>['type'], string> = {
   smallint: 'Int16',
   int: 'Int32',
   bigint: 'Int64',
+  // As Postgres writes an array.
+  'bigint[]': 'String',
   real: 'Float32',
   numeric: 'Decimal(18, 9)',
   inet: 'String',

@@ -33,17 +33,17 @@ export interface RowGroup {
   end: Place;
 }
 
-/** Times as the admin API and the exports write them, and numerics as text. */
+const isText = (name: (typeof COLUMN_NAMES)[number]) =>
+  COLUMNS[name].type === 'numeric' || COLUMNS[name].type === 'bigint[]';
+
+/** Times as the admin API and the exports write them, numerics and lists as text. */
 const MEMBERS = COLUMN_NAMES.map((name) => {
-  const { type } = COLUMNS[name];
-  if (type === 'timestamptz')
+  if (COLUMNS[name].type === 'timestamptz')
     return `to_char(${name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${name}`;
-  return type === 'numeric' ? `${name}::text` : name;
+  return isText(name) ? `${name}::text` : name;
 }).join(', ');
 /** Times in ISO 8601, with the offset of the session. */
-const ELEMENTS = COLUMN_NAMES.map((name) => (COLUMNS[name].type === 'numeric' ? `${name}::text` : name)).join(
-  ', ',
-);
+const ELEMENTS = COLUMN_NAMES.map((name) => (isText(name) ? `${name}::text` : name)).join(', ');
 const LINES: Record<MessageFormat['lines'], string> = {
   objects: `(SELECT row_to_json(one)::text FROM (SELECT ${MEMBERS}) AS one)`,
   arrays: `json_build_array(${ELEMENTS})::text`,

@@ -19,7 +19,7 @@ const DATABASE = `
 /** Each process has one connection of this name. */
 const PROCESSES = `
   SELECT host(client_addr) AS address, backend_start AS connected_at FROM pg_stat_activity
-  WHERE datname = current_database() AND application_name = 'postern-changes' ORDER BY backend_start`;
+  WHERE datname = current_database() AND application_name LIKE 'postern-changes%' ORDER BY backend_start`;
 const PARTITIONS = `
   SELECT c.relname AS name, pg_total_relation_size(c.oid)::float8 AS bytes, NULLIF(c.reltuples, -1)::float8 AS rows
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid

@@ -114,11 +114,17 @@ function escaped(text: string): string {
     .replaceAll('>', '&gt;');
 }
 
-function budgetName({ key, team, subject, period }: Record<string, unknown>): string {
-  const owner = key === null ? `team ${team as string}` : `key ${team as string}/${key as string}`;
-  const user = subject === null ? '' : ` for end user ${subject as string}`;
+/** Events of earlier versions lack the group, the providers and the models. */
+function budgetName(data: Record<string, unknown>): string {
+  const { key, team, group, subject, scope, period } = data as Record<string, string | null>;
+  const ofMany = group == null ? 'this gateway' : `group ${group}`;
+  const owner = key === null ? (team === null ? ofMany : `team ${team}`) : `key ${team}/${key}`;
+  const kind = scope?.endsWith('_session') === true ? 'session' : 'end user';
+  const one = subject === null ? '' : ` for ${kind} ${subject}`;
+  const calls = [data.providers, data.models].flatMap((names) => (names ?? []) as string[]).join(', ');
+  const only = calls === '' ? '' : ` (only ${calls})`;
   return escaped(
-    `The ${period === 'total' ? 'total budget' : `budget per ${period as string}`} of ${owner}${user}`,
+    `The ${period === 'total' ? 'total budget' : `budget per ${period}`} of ${owner}${only}${one}`,
   );
 }
 

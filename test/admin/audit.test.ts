@@ -98,6 +98,11 @@ const CHANGES: Record<
     body: newGroup,
     leaves: 'group created',
   },
+  'PATCH /admin/v1/limits/installation': {
+    subject: () => Promise.resolve(null),
+    body: () => ({ limits: { requests_per_minute: ++names } }),
+    leaves: 'installation_limits changed',
+  },
   'PATCH /admin/v1/groups/:id': { subject: group, body: () => ({ note: 'shared' }), leaves: 'group changed' },
   'DELETE /admin/v1/groups/:id': { subject: group, leaves: 'group removed' },
   'POST /admin/v1/apply': {

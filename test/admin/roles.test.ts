@@ -93,6 +93,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/usage/statement': ['viewer', 'team'],
   'GET /admin/v1/search': ['viewer', 'team'],
   'GET /admin/v1/limits': ['viewer', 'team'],
+  'GET /admin/v1/limits/installation': ['viewer'],
   'GET /admin/v1/attention': ['viewer', 'team'],
   'GET /admin/v1/providers': ['viewer'],
   'GET /admin/v1/providers/:name': ['viewer'],

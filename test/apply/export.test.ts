@@ -267,7 +267,9 @@ describe('postern export', () => {
       stream_usage: 'ask',
       limits: { requests_per_minute: 1 },
       budgets: [{ usd: '1', period: 'day' }],
+      filtered_limits: [{ models: ['b*'], requests_per_minute: 2 }],
       each_end_user: { concurrent_requests: 1 },
+      each_session: { budgets: [{ usd: '5', period: 'session' }] },
       ...{ owner: 'ann', contact: 'jane', cost_center: '4711', note: 'one\ntwo' },
       disabled: true,
     };

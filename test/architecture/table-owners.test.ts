@@ -50,9 +50,12 @@ const ALSO_NAMED: Record<string, string> = {
   'limit-rules -> limit_meter':
     'moves what was spent to the periods of another time zone, at a start with that setting',
   'limit-rules -> request_log': 'as above: what was spent is the sum of the charges in the log',
+  'limit-rules -> team': 'a new budget of a group counts what its teams used, in the same query of the log',
   'limits -> gateway_key': 'limits are listed with the names of their owners, in pages',
   'limits -> limit_rule':
     'charges settle against the rules of their moment; rules are a table of their own for keys and teams',
+  'limits -> team_group':
+    'as above; and which limits apply to a call is read with the groups, in one snapshot',
   'limits -> team': 'limits are listed with the names of their owners, in pages',
   'pricing -> request_log': 'fills in and changes the costs of stored rows',
   'provider-health -> request_log': 'counts the calls of the last minutes that failed',

@@ -97,7 +97,7 @@ describe('one gateway', () => {
     await database.query(`
     WITH cut AS (
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE application_name = 'postern-changes' AND datname = current_database()
+      WHERE application_name LIKE 'postern-changes%' AND datname = current_database()
     ) SELECT count(*) FROM cut`);
     await database.query('UPDATE gateway_key SET revoked_at = now() WHERE id = $1', [id]);
     await rejectedEverywhere(key, 300);
@@ -191,7 +191,7 @@ describe('unknown keys', () => {
     // Once it listens: until then, and once when it begins to, all keys are looked up again.
     await eventually(async () => {
       const [row] = await gateway.database.query<{ listens: boolean }>(
-        `SELECT count(*) > 0 AS listens FROM pg_stat_activity WHERE application_name = 'postern-changes'
+        `SELECT count(*) > 0 AS listens FROM pg_stat_activity WHERE application_name LIKE 'postern-changes%'
            AND datname = current_database() AND query LIKE '%change_counter%' AND state = 'idle'`,
       );
       return row!.listens;

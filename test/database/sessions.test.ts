@@ -102,7 +102,7 @@ it('every session of a gateway has the settings that its promises need, whatever
 
   const names = [
     '',
-    '-changes',
+    '-changes/2',
     '-export',
     '-idempotency',
     '-limits',
@@ -112,7 +112,9 @@ it('every session of a gateway has the settings that its promises need, whatever
     '-partitions',
   ];
   names.push('-prices', '-reader', '-sinks', '-start', '-usage');
-  expect([...seen.keys()].sort()).toEqual(names.map((name) => `postern${name}`));
+  // What one replica does at a time begins after some seconds: only a slow test sees it.
+  const always = [...seen.keys()].filter((name) => name !== 'postern-jobs');
+  expect(always.sort()).toEqual(names.map((name) => `postern${name}`));
   for (const [application, sessions] of seen) {
     for (const settings of sessions)
       expect({ application, ...settings }).toEqual({ application, ...SESSION, ...OTHERS[application] });

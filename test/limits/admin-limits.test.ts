@@ -87,7 +87,8 @@ it('names an unknown member of a nested object by its path, with the members tha
     'limits.rpm: unknown field; allowed are requests_per_minute, tokens_per_minute, concurrent_requests"',
   );
   const budget = { usd: '5', period: 'day', alert: [80] };
-  const allowed = 'usd, tokens, period, mode, alert_at, unpriced, reservation"';
+  const allowed =
+    'usd, tokens, period, mode, alert_at, unpriced, reservation, providers, models, count_from"';
   expect(await messageFor({ budgets: [budget] })).toContain(
     `budgets.0.alert: unknown field; allowed are ${allowed}`,
   );
@@ -251,7 +252,7 @@ it('has the limits of a new key in force at its first call, on a replica that ge
     },
     gateway.database,
   );
-  relay.set('postern-changes', 'cut');
+  relay.set('postern-changes/2', 'cut');
   const team = await gateway.admin<{ id: string }>('POST', '/teams', {
     name: 'first-call',
     limits: { requests_per_minute: 0 },

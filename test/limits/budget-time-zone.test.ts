@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { moveToTimeZone } from '../../src/limit-rules/budget-time-zone.js';
+import { moveToTimeZone } from '../../src/limit-rules/log-charges.js';
 import { type KeysDatabase, openKeysDatabase } from '../keys/data-source.js';
 import { KEY, logRow, TEAM } from '../request-log/rows.js';
 import type { TestDatabase } from '../support/database.js';

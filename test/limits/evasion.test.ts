@@ -1,5 +1,5 @@
 import { Periods } from '../../src/limits/ledger/periods.js';
-import type { LimitRule } from '../../src/limits/ledger/rule-cache.js';
+import type { LimitRule } from '../../src/limits/ledger/rule-set.js';
 import { eventually } from '../support/eventually.js';
 import { answer, chunk, LAST_CHUNK, STREAM_HEAD } from '../support/raw-provider.js';
 import { charged, JSON_TYPE, limitedForFile, limitOf, type Reply } from './limited-gateway.js';

@@ -9,7 +9,7 @@ import { ChangeFeed } from '../../src/database/change-feed.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import { usdOf } from '../../src/limit-rules/usd.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
-import type { CallReservation } from '../../src/limits/ledger/ledger.js';
+import type { CallReservation, Counted } from '../../src/limits/ledger/ledger.js';
 import { RuleCache } from '../../src/limits/ledger/rule-cache.js';
 import type { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
@@ -86,7 +86,7 @@ export class LedgerProcess {
     reservation: CallReservation,
     id = uuidv7(),
   ): Promise<Ticket> | Ticket {
-    return this.ledger.admit(this.ledger.rulesOf(teamId, keyId)!, id, '', reservation);
+    return this.ledger.admit(this.ledger.rulesOf(teamId, keyId)!, id, countedFor(''), reservation);
   }
 
   /** The row of an admitted call, its start journalled. */
@@ -100,6 +100,8 @@ export class LedgerProcess {
       charge_usd: ticket.reservation?.usd ?? null,
       charge_tokens: ticket.reservation?.tokens ?? null,
       limit_subject: ticket.reservation?.subject ?? null,
+      limit_session: ticket.reservation?.session ?? null,
+      charge_rules: ticket.reservation?.budgets.named('openai', null) ?? null,
     };
     const files = [this.journal.append({ t: 'B', ...row })];
     const end = (usd: bigint) => {
@@ -117,4 +119,9 @@ export class LedgerProcess {
     await this.writer.stop();
     await this.journal.close();
   }
+}
+
+/** A call of an end user, by its hash, and of no session. */
+export function countedFor(endUser: string): Counted {
+  return { endUser, session: null, isModelKnown: true };
 }

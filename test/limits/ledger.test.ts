@@ -3,7 +3,7 @@ import { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
-import type { LedgerSettings } from './ledger-process.js';
+import { countedFor, type LedgerSettings } from './ledger-process.js';
 import { call, Ledgers, rejection, usd, written } from './ledgers.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
@@ -23,7 +23,7 @@ it('exchanges the meters of thousands of end users in parts, and decides the cal
   const at = await engine();
   const { ledger } = at;
   const admit = (user: number) =>
-    ledger.admit(ledger.rulesOf(TEAM, KEY)!, uuidv7(), `user ${user}`, usd(USD));
+    ledger.admit(ledger.rulesOf(TEAM, KEY)!, uuidv7(), countedFor(`user ${user}`), usd(USD));
   const calls = Array.from({ length: users }, async (_, i) => admit(i));
   const second = rejection(() => admit(0));
   const tickets = await Promise.all(calls);
@@ -140,10 +140,10 @@ describe('a budget', () => {
     });
     for (const user of ['ann', 'ben']) {
       const subject = at.ledger.subjectOf(user);
-      const ticket = await at.ledger.admit(set, uuidv7(), subject, usd(USD));
-      expect(ticket.reservation).toEqual({ usd: '1.00', tokens: null, subject });
+      const ticket = await at.ledger.admit(set, uuidv7(), countedFor(subject), usd(USD));
+      expect(ticket.reservation).toMatchObject({ usd: '1.00', tokens: null, subject, session: null });
       at.begin(ticket, KEY, TEAM).end(USD);
-      await rejection(() => at.ledger.admit(set, uuidv7(), subject, usd(USD)));
+      await rejection(() => at.ledger.admit(set, uuidv7(), countedFor(subject), usd(USD)));
     }
     await written(at, 2);
     // It would have been exhausted by the first.
@@ -155,7 +155,8 @@ describe('a budget', () => {
     const rule = await addRule(database, 'usd', 'day', USD, { scope: 'key_end_user' });
     const at = await engine();
     const set = at.ledger.rulesOf(TEAM, KEY)!;
-    const admit = (user: string, amount: bigint) => at.ledger.admit(set, uuidv7(), user, usd(amount));
+    const admit = (user: string, amount: bigint) =>
+      at.ledger.admit(set, uuidv7(), countedFor(user), usd(amount));
     const { state } = await rejection(() => admit('ann', 2n * USD));
     expect(state).toMatchObject({ used: 0n, amount: USD, needed: 2n * USD });
     await admit('ben', USD);

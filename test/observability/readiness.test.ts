@@ -47,7 +47,7 @@ it('stays 200 and reports degraded while Postgres is unavailable and known keys 
 
 it('says 503 once known keys work no longer, but not when only the connection that follows changes is cut', async () => {
   await start({ KEY_CACHE_STALE_MS: '100' });
-  relay.set('postern-changes', 'cut');
+  relay.set('postern-changes/2', 'cut');
   await until(200, 'changes to keys and providers are delayed');
   relay.set('*', 'frozen');
   await until(503, 'Postgres has been unavailable for longer than KEY_CACHE_STALE_MS');
@@ -59,7 +59,7 @@ it('says 503 once known keys work no longer, but not when only the connection th
   expect(busy).toBeLessThan(5);
   relay.set('*', 'cut');
   await until(503, 'Postgres has been unavailable for longer than KEY_CACHE_STALE_MS');
-  relay.set('postern-changes', 'none');
+  relay.set('postern-changes/2', 'none');
   relay.set('*', 'none');
   await until(200, '');
 });

@@ -44,7 +44,7 @@ it('reaches another gateway although the connection that listens was killed', as
   await seenThere('/p/cut/v1/models', 'a', 1_000);
   await database.query(`
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE application_name = 'postern-changes' AND datname = current_database()`);
+    WHERE application_name LIKE 'postern-changes%' AND datname = current_database()`);
   await database.query("UPDATE provider SET enabled = false WHERE name = 'cut'");
   await seenThere('/p/cut/v1/models', '404 provider_not_found', 3_000);
 });

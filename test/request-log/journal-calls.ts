@@ -105,6 +105,8 @@ const UNSEEN = {
   charge_usd: null,
   charge_tokens: null,
   limit_subject: null,
+  charge_rules: null,
+  limit_session: null,
   call_id: null,
   attempt: null,
   usage_final: null,

@@ -67,6 +67,8 @@ const LATER = [
   'charge_usd',
   'charge_tokens',
   'limit_subject',
+  'charge_rules',
+  'limit_session',
   'altered',
   'call_id',
   'attempt',

@@ -159,6 +159,9 @@ const call = fc.record({
       usd: fc.option(fc.oneof(fc.constantFrom('0', '0.0000000001', '1e30', 'x'), fc.double().map(String))),
       tokens: numberOrNull,
       subject: textOrNull,
+      session: textOrNull,
+      budgets: nasty.map((text) => ({ named: () => text })),
+      isModelKnown: fc.boolean(),
     }),
   ),
   requestModel: textOrNull,
@@ -288,7 +291,12 @@ it.each([
   const row = { ...before };
   set(
     row as unknown as LogRow,
-    { origin: { id: uuidv7(), key: CALLERS_KEY }, reservation: {}, attempt: {}, units: null } as CallRecord,
+    {
+      origin: { id: uuidv7(), key: CALLERS_KEY },
+      reservation: { budgets: { named: () => '{}' } },
+      attempt: {},
+      units: null,
+    } as unknown as CallRecord,
   );
   const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== before[name]);
   expect(changed).toEqual(columnsOf(phase));

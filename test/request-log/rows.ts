@@ -96,6 +96,8 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     charge_usd: null,
     charge_tokens: null,
     limit_subject: null,
+    charge_rules: null,
+    limit_session: null,
     call_id: null,
     attempt: null,
     usage_final: null,

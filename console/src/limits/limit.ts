@@ -17,17 +17,21 @@ const PERIODS: Record<Limit['period'], string> = {
   week: 'per week',
   month: 'per month',
   total: 'in total',
+  session: '',
 };
 
-/** "Budget per month", "Tokens per minute", "Tokens per day for each end user" */
-export function limitTitle({ resource, period, scope }: Limit): string {
-  const period_ = resource === 'concurrent_requests' ? '' : ` ${PERIODS[period]}`;
-  return `${RESOURCES[resource]}${period_}${scope.endsWith('_end_user') ? ' for each end user' : ''}`;
+/** "Budget per month", "Tokens per minute", "Tokens per day for each end user", "Budget per month, only openai" */
+export function limitTitle({ resource, period, scope, providers, models }: Limit): string {
+  const period_ = resource === 'concurrent_requests' || period === 'session' ? '' : ` ${PERIODS[period]}`;
+  const each = scope.endsWith('_end_user') ? 'end user' : scope.endsWith('_session') ? 'session' : null;
+  const only = [...(providers ?? []), ...(models ?? [])].join(', ');
+  return `${RESOURCES[resource]}${period_}${each === null ? '' : ` for each ${each}`}${only === '' ? '' : `, only ${only}`}`;
 }
 
-/** Whose limit it is: "search", or "search / ci" for a key. */
-export function limitOwner({ team, key }: Limit): string {
-  return key === null ? team : `${team} / ${key}`;
+/** Whose limit it is: "search", "search / ci" for a key, "Group dev", or "All calls" of the installation. */
+export function limitOwner({ group, team, key }: Limit): string {
+  if (key !== null) return `${team} / ${key}`;
+  return team ?? (group === null ? 'All calls' : `Group ${group}`);
 }
 
 /** An amount of a limit, as text: dollars, or a count. */

@@ -17,27 +17,28 @@ export function isSameBudget(a: Budget, b: Budget): boolean {
   return a.period === b.period && (a.usd === undefined) === (b.usd === undefined);
 }
 
-/** Says of a budget that is not stored yet from when it counts, and what was used before in its day, week or month. */
+/** Says of a budget that is not stored yet from when it counts, and what was used in its day, week or month. */
 export function UsedBefore({ owner, budget }: { owner: BudgetOwner; budget: Budget }) {
   const zone = useReportZone();
   const [now] = useState(() => new Date());
   const { period } = budget;
-  const from = period === 'total' ? now : startOf(period, now, zone);
+  const hasStart = period !== 'total' && period !== 'session';
+  const from = hasStart ? startOf(period, now, zone) : now;
   const usage = useUsage(
     { ...owner, group_by: 'provider', from: from.toISOString(), to: now.toISOString(), limit: 1 },
-    period !== 'total',
+    hasStart,
   );
   if (usage.error !== null) return <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />;
   const totals = usage.data?.totals;
   const used = usedOf(budget, totals);
   return (
     <Text size="xs" c="dimmed" mt="xs" role="status">
-      Counts from when it is saved.
-      {period !== 'total' && used !== undefined && (
+      {hasStart ? `Counts from the start of its ${period}.` : 'Counts from when it is saved.'}
+      {hasStart && used !== undefined && (
         <>
           {' '}
-          {used} before, since <ExactTime at={from.toISOString()} />
-          {totals?.calls === 0 ? '.' : ', which does not count.'}
+          {used} since <ExactTime at={from.toISOString()} />
+          {totals?.calls === 0 ? '.' : ', which counts.'}
         </>
       )}
     </Text>

@@ -137,13 +137,16 @@ async function reset(session: Session, options: { reason: string; subject?: stri
   );
 }
 
-function ownerOf({ team, key }: LimitView): string {
-  return key === null ? team : `${team}/${key}`;
+function ownerOf({ group, team, key }: LimitView): string {
+  if (key !== null) return `${team}/${key}`;
+  return team ?? (group === null ? 'installation' : `group ${group}`);
 }
 
-function kindOf({ resource, period, scope }: LimitView): string {
-  const each = scope.endsWith('_end_user') ? ' each user' : '';
-  return period === 'at_once' ? `calls at once${each}` : `${resource}/${period}${each}`;
+function kindOf({ resource, period, scope, providers, models }: LimitView): string {
+  const each = scope.endsWith('_end_user') ? ' each user' : scope.endsWith('_session') ? ' each session' : '';
+  const calls = [...(providers ?? []), ...(models ?? [])];
+  const only = calls.length === 0 ? '' : ` for ${calls.join(', ')}`;
+  return `${period === 'at_once' ? 'calls at once' : `${resource}/${period}`}${each}${only}`;
 }
 
 function styleOf({ state }: LimitView): Style | undefined {

@@ -20,11 +20,22 @@ const SWEEP_MS = 10 * 60_000;
 const VOID_PROCESSES = `
   SELECT id FROM limit_process WHERE seen_at < clock_timestamp() - make_interval(secs => $1)`;
 
+const SESSIONS_AT_ONCE = 5_000;
+/** What nobody has used for 10 days; what was never charged needs no meter. */
+const SWEEP_SESSIONS = `
+  DELETE FROM limit_meter WHERE (rule_id, subject, window_start) IN (
+    SELECT m.rule_id, m.subject, m.window_start FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id
+    WHERE r.period = 'session' AND m.held = 0
+      AND (m.spent = 0 OR m.admitted_at < clock_timestamp() - interval '10 days')
+      AND NOT EXISTS (SELECT FROM limit_spent s WHERE s.rule_id = m.rule_id AND s.subject = m.subject)
+    ORDER BY r.rank, m.rule_id, m.subject LIMIT ${SESSIONS_AT_ONCE} FOR UPDATE OF m SKIP LOCKED)`;
+
 /** The ledger of this process, connected with the log writer and the change feed. */
 @Injectable()
 export class LedgerService extends Ledger implements OnApplicationShutdown {
   private readonly logger = new Logger('Limits');
   private readonly subjectKey: Buffer;
+  private readonly sessionKey: Buffer;
   private readonly voidMs: number;
   private isStopping = false;
 
@@ -45,7 +56,9 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
       withoutDatabase: env.limitsWithoutDatabase,
     });
     this.voidMs = voidMs;
-    this.subjectKey = createHmac('sha256', required(env, 'masterKey')).update('postern end users').digest();
+    const keyFor = (use: string) => createHmac('sha256', required(env, 'masterKey')).update(use).digest();
+    this.subjectKey = keyFor('postern end users');
+    this.sessionKey = keyFor('postern sessions');
     feed.listen('postern_limit_recall', (payload) => this.recall(payload));
     database.whenReady(() => {
       this.start();
@@ -59,6 +72,11 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
     return createHmac('sha256', this.subjectKey).update(endUser).digest('base64url').slice(0, 22);
   }
 
+  /** The subject of a session. */
+  subjectOfSession(session: string): string {
+    return createHmac('sha256', this.sessionKey).update(session).digest('base64url').slice(0, 22);
+  }
+
   /** Removes what dead processes and past periods have left. */
   @Interval(SWEEP_MS)
   async sweep(): Promise<void> {
@@ -68,6 +86,7 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
       // Each in a transaction of its own, so that meters are locked in one order.
       for (const { id } of rows) await forgetHolds(this.dataSource, id);
       await this.dataSource.query('SELECT limit_sweep()');
+      while ((await this.dataSource.query<[unknown, number]>(SWEEP_SESSIONS))[1] === SESSIONS_AT_ONCE);
     } catch (error) {
       this.logger.warn(`Old holds could not be removed, trying again later: ${describeError(error)}`);
     }

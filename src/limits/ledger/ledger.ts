@@ -11,7 +11,8 @@ import type { Meter } from './meter.js';
 import { Meters } from './meters.js';
 import { Periods } from './periods.js';
 import { PostgresClock } from './postgres-clock.js';
-import { isPerEndUser, type LimitRule, type RuleCache, type RuleSet } from './rule-cache.js';
+import { type RuleCache } from './rule-cache.js';
+import { type LimitRule, type RuleSet, type Subjects, subjectOf } from './rule-set.js';
 import { forgetHolds, settlement } from './settlement.js';
 import { type Part, Ticket } from './ticket.js';
 import { offlineError, rejection, type Want, WaitingCalls } from './waiting-calls.js';
@@ -32,6 +33,12 @@ export interface CallReservation {
   readonly attempts?: number;
 }
 
+/** What decides which meters count a call. */
+export interface Counted extends Subjects {
+  /** False: rules for some models count it, whatever model its request names. */
+  readonly isModelKnown: boolean;
+}
+
 /** Who waits for a call. */
 export interface Waiter {
   /** Aborted when nobody does any more. */
@@ -49,7 +56,7 @@ const OFFLINE_AFTER_MS = 5_000;
  * Holds, spends and settles. For a policy:
  *
  *     const rules = ledger.rulesOf(teamId, keyId);            // null: no limit applies, and nothing else is to be done
- *     const ticket = await ledger.admit(rules, id, subject, { usd, tokens });   // a Ticket at once, or a promise of it
+ *     const ticket = await ledger.admit(rules, id, counted, { usd, tokens });   // a Ticket at once, or a promise of it
  *     call.reservation = ticket.reservation;                  // before the start of the call is journalled
  *     ...
  *     ticket.settle({ usd, tokens });                         // when the call has ended; null: not known
@@ -118,14 +125,14 @@ export class Ledger implements ChargeKeeper {
    * Admits a call.
    *
    * @param id of the call, a UUIDv7: its time decides in which period it counts
-   * @param subject keyed hash of the end user; ignored if no rule for each end user applies
+   * @param counted ignored as far as no rule needs it
    * @param waiter read only if the call has to wait; once it is gone, the promise rejects
    * @throws LimitExceededError, LimitsUnavailableError; the promise rejects with the same
    */
   admit(
     set: RuleSet,
     id: string,
-    subject: string,
+    counted: Counted,
     reservation: CallReservation,
     waiter?: Waiter,
   ): Ticket | Promise<Ticket> {
@@ -135,13 +142,13 @@ export class Ledger implements ChargeKeeper {
     for (const rule of set.rules) {
       const amount = amountOf(rule, reservation);
       if (amount === 0n || rule.mode === 'warn') continue;
-      const meter = this.meters.of(rule, isPerEndUser(rule) ? subject : '', startedAt);
+      const meter = this.meters.of(rule, subjectOf(rule, counted), startedAt);
       if (meter === null || meter.waiters > 0 || meter.available(now) < amount)
-        return this.admitLater(set, id, subject, reservation, startedAt, now, waiter);
+        return this.admitLater(set, id, counted, reservation, startedAt, now, waiter);
       parts.push({ meter, amount, slot: 0 });
     }
     if (this.isStale(now)) throw new LimitsUnavailableError(this.exchange.failure);
-    return this.take(set, id, subject, reservation, parts, now);
+    return this.take(set, id, counted, reservation, parts, now);
   }
 
   /** Rows of calls with a ticket were written: their charges are part of what is spent. */
@@ -150,11 +157,12 @@ export class Ledger implements ChargeKeeper {
     for (const row of rows) {
       const ticket = this.tickets.get(row.id);
       if (ticket === undefined) continue;
-      const { usd, tokens } = chargesOf(row);
-      ticket.written({
+      const { usd, tokens, budgets } = chargesOf(row);
+      const charge = {
         usd: usd === null ? null : nanoOf(usd),
         tokens: tokens === null ? null : BigInt(tokens),
-      });
+      };
+      ticket.written(charge, budgets);
     }
     // What these calls have not used may be enough for others, whose next exchange may be seconds away.
     if (this.waiting.size > 0) this.waiting.decide(performance.now());
@@ -190,7 +198,7 @@ export class Ledger implements ChargeKeeper {
   private admitLater(
     set: RuleSet,
     id: string,
-    subject: string,
+    counted: Counted,
     reservation: CallReservation,
     startedAt: number,
     now: number,
@@ -200,7 +208,7 @@ export class Ledger implements ChargeKeeper {
     for (const rule of set.rules) {
       const amount = amountOf(rule, reservation);
       if (amount === 0n || rule.mode === 'warn') continue;
-      const search = () => this.meters.of(rule, isPerEndUser(rule) ? subject : '', startedAt);
+      const search = () => this.meters.of(rule, subjectOf(rule, counted), startedAt);
       wants.push({ meter: search(), rule, amount, find: search });
     }
     const admit = () => {
@@ -208,7 +216,7 @@ export class Ledger implements ChargeKeeper {
       const parts = wants.flatMap(({ meter, amount }) =>
         meter === null ? [] : [{ meter, amount, slot: 0 }],
       );
-      return this.take(set, id, subject, reservation, parts, at);
+      return this.take(set, id, counted, reservation, parts, at);
     };
     if (this.isOffline(now, wants)) {
       const error = this.errorOffline(wants, now);
@@ -229,7 +237,7 @@ export class Ledger implements ChargeKeeper {
   private take(
     set: RuleSet,
     id: string,
-    subject: string,
+    counted: Counted,
     { usd, tokens }: CallReservation,
     parts: Part[],
     now: number,
@@ -243,7 +251,10 @@ export class Ledger implements ChargeKeeper {
       ? {
           usd: set.needsUsd ? usdOf(usd) : null,
           tokens: set.chargesTokens ? Number(tokens) : null,
-          subject: set.chargesEndUser ? subject : null,
+          subject: set.chargesEndUser ? counted.endUser : null,
+          session: set.chargesSession ? counted.session : null,
+          budgets: set,
+          isModelKnown: counted.isModelKnown,
         }
       : null;
     return new Ticket(id, charged, parts, isCharged ? this.tickets : null);

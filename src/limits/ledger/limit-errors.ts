@@ -1,4 +1,4 @@
-import type { LimitRule } from './rule-cache.js';
+import type { LimitRule } from './rule-set.js';
 
 export interface LimitState {
   readonly rule: LimitRule;

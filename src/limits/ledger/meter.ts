@@ -1,6 +1,6 @@
 import type { LimitState } from './limit-errors.js';
 import type { PostgresClock } from './postgres-clock.js';
-import type { LimitRule } from './rule-cache.js';
+import type { LimitRule } from './rule-set.js';
 
 /** A period of a budget, in epoch milliseconds. */
 export interface Period {

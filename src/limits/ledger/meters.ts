@@ -3,7 +3,7 @@ import type { Meter } from './meter.js';
 import { isIn, type Periods } from './periods.js';
 import type { PostgresClock } from './postgres-clock.js';
 import { RateMeter } from './rate-meter.js';
-import type { LimitRule } from './rule-cache.js';
+import type { LimitRule } from './rule-set.js';
 
 /** The meters of this process, by rule, subject and period. */
 export class Meters {

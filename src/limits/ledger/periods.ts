@@ -1,11 +1,12 @@
 import type { Period } from './meter.js';
-import type { LimitRule } from './rule-cache.js';
+import type { LimitRule } from './rule-set.js';
 
 /** A period as migrations/functions/limit_windows.sql returns it. */
 export type Window = [period: string, timeZone: string, starts: number, ends: number, begins: number];
 
-/** Periods of `total`, of rates and of concurrency. */
+/** Periods of `total` and `session`, of rates and of concurrency. */
 const ALWAYS: Period = { starts: 0, begins: 0, ends: Infinity };
+const WITHOUT_END: ReadonlySet<LimitRule['period']> = new Set(['total', 'session', 'minute', 'at_once']);
 const MOST = 100;
 /** In every time zone, periods begin at a quarter of an hour. */
 const QUARTER_MS = 15 * 60_000;
@@ -20,7 +21,7 @@ export class Periods {
 
   /** The period of a rule at a time. Null: the next exchange asks for it. */
   of({ period, timeZone }: LimitRule, at: number): Period | null {
-    if (period === 'total' || period === 'minute' || period === 'at_once') return ALWAYS;
+    if (WITHOUT_END.has(period)) return ALWAYS;
     const name = `${period} ${timeZone}`;
     for (const one of this.known.get(name) ?? []) if (isIn(at, one)) return one;
     // Calls of the same quarter of an hour are in the same period: during an outage they ask once, not each for itself.

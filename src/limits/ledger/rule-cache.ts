@@ -4,56 +4,13 @@ import { countOfChanges } from '../../database/change-counter.js';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { LookupPool } from '../../database/lookup-pool.js';
-import type {
-  BudgetMode,
-  LimitPeriod,
-  LimitResource,
-  LimitScope,
-  ReservationMode,
-  UnpricedMode,
+import {
+  eachOf,
+  INSTALLATION,
+  type LimitRule as StoredRule,
+  ownerOf,
 } from '../../limit-rules/limit-rule.entity.js';
-
-/** A rule in force. Its values change in place when the stored rule does. */
-export interface LimitRule {
-  readonly id: string;
-  /** limit_rule.nr */
-  readonly nr: string;
-  readonly scope: LimitScope;
-  readonly scopeId: string;
-  readonly resource: LimitResource;
-  readonly period: LimitPeriod;
-  readonly timeZone: string;
-  /** All replicas share it: exchanged less often, on a connection of its own, and settled in parts. */
-  readonly isHot: boolean;
-  /** Requests, tokens, calls, or billionths of a US dollar. */
-  amount: bigint;
-  mode: BudgetMode;
-  unpriced: UnpricedMode;
-  reservation: ReservationMode;
-  /** True once the rule was removed. */
-  removed: boolean;
-}
-
-/** The rules that apply to a call, and what they need to know of it. */
-export interface RuleSet {
-  readonly rules: readonly LimitRule[];
-  /** A budget in USD applies. */
-  readonly needsUsd: boolean;
-  /** A budget in USD applies that rejects calls once it is spent: the model of the call must be certain. */
-  readonly blocksUsd: boolean;
-  /** One of those rejects calls of models without a price. */
-  readonly needsPrice: boolean;
-  /** One of the budgets must never be exceeded: the call reserves the most that it can use. */
-  readonly reservesWorst: boolean;
-  /** A budget or a rate in tokens applies. */
-  readonly needsTokens: boolean;
-  /** A budget in tokens applies. */
-  readonly chargesTokens: boolean;
-  /** A rule for each end user applies. */
-  readonly needsEndUser: boolean;
-  /** A budget for each end user applies. */
-  readonly chargesEndUser: boolean;
-}
+import { type LimitRule, type RuleSet, setOf } from './rule-set.js';
 
 /** How the rules differ from those before. */
 export interface RulesChange {
@@ -63,26 +20,39 @@ export interface RulesChange {
   readonly areOthers: boolean;
 }
 
-interface RuleRow {
+interface RuleRow extends Pick<
+  StoredRule,
+  | 'scope'
+  | 'resource'
+  | 'period'
+  | 'amount'
+  | 'mode'
+  | 'unpriced'
+  | 'reservation'
+  | 'rank'
+  | 'nr'
+  | 'providers'
+  | 'models'
+  | 'filter'
+> {
   version: string;
   id: string | null;
-  nr: string;
-  scope: LimitScope;
-  scope_id: string;
-  resource: LimitResource;
-  period: LimitPeriod;
-  amount: string;
-  mode: BudgetMode;
-  unpriced: UnpricedMode;
-  reservation: ReservationMode;
+  owner_id: string;
+  owner_name: string | null;
   time_zone: string;
-  rank: number;
+  /** Group of each team that is in one; in the first row only. */
+  groups: Record<string, string> | null;
 }
 
-/** All rules and their version in one snapshot; without a rule, one row with an id that is null. */
+/** All rules, their version and the groups of teams in one snapshot; without a rule, one row with an id that is null. */
 const READ = `
-  SELECT c.value AS version, r.id, r.nr, scope, scope_id, resource, period, amount, mode, unpriced, reservation, time_zone, rank
-  FROM (${countOfChanges('limits')}) c LEFT JOIN limit_rule r ON true`;
+  SELECT c.value AS version, r.id, r.nr, scope, COALESCE(owner_id, scope_id) AS owner_id, g.name AS owner_name, resource,
+         period, amount, mode, unpriced, reservation, time_zone, rank, providers, models, filter,
+         CASE WHEN row_number() OVER () = 1 THEN (
+           SELECT jsonb_object_agg(t.id, t.group_id) FROM team t WHERE t.group_id IS NOT NULL) END AS groups
+  FROM (${countOfChanges('limits')}) c
+  LEFT JOIN limit_rule r ON true
+  LEFT JOIN team_group g ON g.id = r.owner_id`;
 const MAX_SETS = 100_000;
 
 /** All rules, in memory: which apply to a call takes no query. */
@@ -92,6 +62,7 @@ export class RuleCache {
   isLoaded = false;
   private readonly rules = new Map<string, LimitRule>();
   private byOwner = new Map<string, LimitRule[]>();
+  private groups = new Map<string, string>();
   private readonly sets = new Map<string, RuleSet | null>();
   private readonly listeners: ((change: RulesChange) => void)[] = [];
   private version = -1n;
@@ -136,13 +107,13 @@ export class RuleCache {
     return false;
   }
 
-  /** The rules of a key and its team; null if there are none. */
+  /** The rules of a key, its team, the group of that and the installation; null if there are none. */
   of(teamId: string, keyId: string): RuleSet | null {
     if (this.rules.size === 0) return null;
     const known = this.sets.get(keyId);
     if (known !== undefined) return known;
-    const rules = [...(this.byOwner.get(teamId) ?? []), ...(this.byOwner.get(keyId) ?? [])];
-    const set = rules.length === 0 ? null : ruleSet(rules);
+    const owners = [INSTALLATION, this.groups.get(teamId) ?? '', teamId, keyId];
+    const set = setOf(owners.flatMap((owner) => this.byOwner.get(owner) ?? []));
     if (this.sets.size >= MAX_SETS) this.sets.clear();
     this.sets.set(keyId, set);
     return set;
@@ -165,8 +136,9 @@ export class RuleCache {
       seen.add(row.id);
       const amount = BigInt(row.amount);
       let rule = this.rules.get(row.id);
-      // Another time zone has other periods.
-      if (rule === undefined || rule.timeZone !== row.time_zone) {
+      // Another time zone has other periods. A group may have another name.
+      const isSame = rule?.timeZone === row.time_zone && rule.ownerName === row.owner_name;
+      if (rule === undefined || !isSame) {
         this.rules.set(row.id, (rule = ruleOf(row.id, row)));
         areOthers = true;
       }
@@ -176,8 +148,8 @@ export class RuleCache {
       rule.mode = row.mode;
       rule.unpriced = row.unpriced;
       rule.reservation = row.reservation;
-      const siblings = byOwner.get(row.scope_id);
-      if (siblings === undefined) byOwner.set(row.scope_id, [rule]);
+      const siblings = byOwner.get(row.owner_id);
+      if (siblings === undefined) byOwner.set(row.owner_id, [rule]);
       else siblings.push(rule);
     }
     for (const [id, rule] of this.rules) {
@@ -187,6 +159,10 @@ export class RuleCache {
       lowered.push(rule);
       areOthers = true;
     }
+    const groups = new Map(Object.entries(rows[0]!.groups ?? {}));
+    // Other rules apply to a team that has changed its group.
+    areOthers ||= [...groups, ...this.groups].some(([team]) => groups.get(team) !== this.groups.get(team));
+    this.groups = groups;
     this.byOwner = byOwner;
     this.sets.clear();
     this.isLoaded = true;
@@ -203,40 +179,21 @@ function ruleOf(id: string, row: RuleRow): LimitRule {
     id,
     nr: row.nr,
     scope: row.scope,
-    scopeId: row.scope_id,
+    owner: ownerOf(row.scope),
+    ownerId: row.owner_id,
+    ownerName: row.owner_name,
+    each: eachOf(row.scope),
     resource: row.resource,
     period: row.period,
     timeZone: row.time_zone,
+    filter: row.filter,
+    providers: row.providers,
+    models: row.models,
     isHot: row.rank > 0,
     amount: BigInt(row.amount),
     mode: row.mode,
     unpriced: row.unpriced,
     reservation: row.reservation,
     removed: false,
-  };
-}
-
-/** Rates have the period `minute`, concurrency `at_once`; everything else is a budget. */
-export function isBudget({ period }: Pick<LimitRule, 'period'>): boolean {
-  return period !== 'minute' && period !== 'at_once';
-}
-
-export function isPerEndUser({ scope }: Pick<LimitRule, 'scope'>): boolean {
-  return scope === 'team_end_user' || scope === 'key_end_user';
-}
-
-function ruleSet(rules: readonly LimitRule[]): RuleSet {
-  const blocking = rules.filter(({ mode }) => mode === 'block');
-  const blockingUsd = blocking.filter(({ resource }) => resource === 'usd');
-  return {
-    rules,
-    needsUsd: rules.some(({ resource }) => resource === 'usd'),
-    blocksUsd: blockingUsd.length > 0,
-    needsPrice: blockingUsd.some(({ unpriced }) => unpriced === 'reject'),
-    reservesWorst: blocking.some(({ reservation }) => reservation === 'worst'),
-    needsTokens: rules.some(({ resource }) => resource === 'tokens'),
-    chargesTokens: rules.some((rule) => rule.resource === 'tokens' && isBudget(rule)),
-    needsEndUser: rules.some(isPerEndUser),
-    chargesEndUser: rules.some((rule) => isPerEndUser(rule) && isBudget(rule)),
   };
 }

@@ -1,6 +1,8 @@
-/** The start of the period of a rule `r` that holds `at`; `total` has one period. */
+import { CHARGED_RULES, CHARGED_SUBJECT } from '../../limit-rules/log-charges.js';
+
+/** The start of the period of a rule `r` that holds `at`; `total` and `session` have one period. */
 const startOfPeriod = (at: string) =>
-  `CASE r.period WHEN 'total' THEN to_timestamp(0) ELSE date_trunc(r.period, ${at}, r.time_zone) END`;
+  `CASE WHEN r.period IN ('total', 'session') THEN to_timestamp(0) ELSE date_trunc(r.period, ${at}, r.time_zone) END`;
 
 /** Above every budget; a meter stays there. */
 export const MAX_SPENT = '4000000000000000000';
@@ -9,26 +11,26 @@ export const MAX_SPENT = '4000000000000000000';
 const sharesOf = (charged: string, which: string) => `
     SELECT rank, rule_id, subject, window_start, GREATEST(LEAST(sum(amount), ${MAX_SPENT}), -${MAX_SPENT})::bigint AS spent, max(last) AS last
     FROM (
-      SELECT r.rank, r.id AS rule_id, CASE WHEN r.scope = o.scope THEN '' ELSE c.limit_subject END AS subject,
-             ${startOfPeriod('c.quarter')} AS window_start,
+      SELECT r.rank, r.id AS rule_id, ${CHARGED_SUBJECT} AS subject, ${startOfPeriod('c.quarter')} AS window_start,
              CASE r.resource WHEN 'usd' THEN c.usd * 1000000000 ELSE c.tokens END AS amount, c.last
       FROM (
-        SELECT key_id, team_id, limit_subject, date_bin('15 minutes', started_at, to_timestamp(0)) AS quarter,
-               sum(charge_usd) AS usd, sum(charge_tokens) AS tokens,
-               max(started_at) AS last
+        SELECT charge_rules, limit_subject, limit_session,
+               CASE WHEN charge_rules IS NULL THEN key_id END AS key_id,
+               CASE WHEN charge_rules IS NULL THEN team_id END AS team_id,
+               date_bin('15 minutes', started_at, to_timestamp(0)) AS quarter,
+               sum(charge_usd) AS usd, sum(charge_tokens) AS tokens, max(started_at) AS last
         FROM (${charged}) new
-        GROUP BY key_id, team_id, limit_subject, quarter
+        GROUP BY 1, 2, 3, 4, 5, 6
       ) c
-      CROSS JOIN LATERAL (VALUES (c.key_id, 'key'), (c.team_id, 'team')) o (id, scope)
-      JOIN limit_rule r ON r.scope_id = o.id AND r.scope IN (o.scope, o.scope || '_end_user')
-      WHERE r.period IN ('day', 'week', 'month', 'total')
+      CROSS JOIN ${CHARGED_RULES}
+      WHERE r.period NOT IN ('minute', 'at_once')
     ) charge
     WHERE ${which} AND subject IS NOT NULL
     GROUP BY rank, rule_id, subject, window_start`;
 
 /**
  * Adds charges to what is spent: `charged` has one row for each new row of the log. They are added up first, so that the
- * rules are looked up by their owners a few times, not for each row; periods begin at a quarter of an hour in every time
+ * rules are looked up a few times, not for each row; periods begin at a quarter of an hour in every time
  * zone. A meter that another statement has locked is waited for; all statements lock meters in the order of their
  * primary key.
  */

@@ -1,7 +1,7 @@
 import type { Reservation } from '../../request-log/charges.js';
 import { HoldMeter } from './hold-meter.js';
 import type { Meter } from './meter.js';
-import { isBudget } from './rule-cache.js';
+import { isBudget, isNamed } from './rule-set.js';
 
 /** What a call has taken from one meter. */
 export interface Part {
@@ -105,14 +105,20 @@ export class Ticket {
     this.close();
   }
 
-  /** The charge of the call is part of what is spent. Called by the ledger. */
-  written({ usd, tokens }: Usage): void {
+  /**
+   * The charge of the call is part of what is spent. Called by the ledger.
+   *
+   * @param budgets those that its row names: of a call that was admitted for several targets, not all; null: all
+   */
+  written({ usd, tokens }: Usage, budgets: string | null = null): void {
     if (this.state === 'open') this.settle({ usd, tokens });
     if (this.state === 'closed') return;
     const now = performance.now();
     for (const { meter, amount } of this.parts) {
       if (!(meter instanceof HoldMeter) || meter.isConcurrency) continue;
-      meter.settled(amount, (meter.rule.resource === 'usd' ? usd : tokens) ?? 0n, now);
+      const isCharged = budgets === null || isNamed(meter.rule, budgets);
+      const charge = meter.rule.resource === 'usd' ? usd : tokens;
+      meter.settled(amount, isCharged ? (charge ?? 0n) : 0n, now);
     }
     this.close();
   }

@@ -1,6 +1,6 @@
 import { LimitExceededError, LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
-import type { LimitRule } from './rule-cache.js';
+import type { LimitRule } from './rule-set.js';
 
 const NOT_RETURNED =
   'The limits of this gateway key cannot be checked: the rest of the budget is held by a gateway process that does not respond, or by calls that have ended and are not charged yet. Try again.';

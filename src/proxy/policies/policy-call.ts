@@ -142,6 +142,11 @@ export class PolicyCall {
     return this.req.call.record.attribution;
   }
 
+  /** The session that its headers name, as the client says; null if they name none. */
+  get session(): string | null {
+    return this.req.call.record.origin.attribution?.sessionId ?? null;
+  }
+
   /** Where the request names its model. */
   get modelSource(): ModelSource {
     return modelSource(this.method, this.endpoint, this.req.call.provider.basePath);

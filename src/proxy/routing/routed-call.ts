@@ -120,6 +120,21 @@ export class RoutedCall {
     return found;
   }
 
+  /**
+   * Every target that the call may be sent to, also those that read the model from somewhere else.
+   *
+   * @param model in the request; null: it is not certain
+   */
+  possible(model: string | null): { provider: string; model: string | null }[] {
+    const usable = this.targetProviders();
+    return this.route.targets.flatMap(({ provider: name, models }) => {
+      const provider = usable.find((one) => one.name === name);
+      if (provider === undefined) return [];
+      const isRead = model !== null && this.readsModel(provider);
+      return [{ provider: name, model: isRead ? (models?.get(model) ?? model) : null }];
+    });
+  }
+
   /** Excludes the targets of a provider for which a model has no price. */
   exclude(provider: string, model: string, requested: string): void {
     this.route.targets.forEach((target, i) => {

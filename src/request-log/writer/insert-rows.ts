@@ -38,12 +38,14 @@ const UPDATED_AT = 'repaired_at';
 const UPDATED = UNCHARGED.filter((name) => name !== 'started_at' && name !== 'id');
 
 function insertInto(columns: readonly Name[]): string {
-  const types = columns.map(
-    (name, i) => `$${i + 1}::${LOGGED_COLUMNS.find((column) => column.name === name)!.type}[]`,
-  );
+  const typeOf = (name: Name) => LOGGED_COLUMNS.find((column) => column.name === name)!.type;
+  // unnest() would take an array of arrays apart.
+  const isList = (name: Name) => typeOf(name) === 'bigint[]';
+  const types = columns.map((name, i) => `$${i + 1}::${isList(name) ? 'text' : typeOf(name)}[]`);
+  const values = columns.map((name) => (isList(name) ? `${name}::bigint[]` : name));
   return `
   INSERT INTO request_log (${columns.join(', ')})
-  SELECT * FROM unnest(${types.join(', ')})
+  SELECT ${values.join(', ')} FROM unnest(${types.join(', ')}) AS new (${columns.join(', ')})
   ON CONFLICT (started_at, id) DO UPDATE SET recorded_at = EXCLUDED.recorded_at, ${UPDATED_AT} = EXCLUDED.recorded_at, ${UPDATED.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}
   WHERE request_log.outcome = 'interrupted' AND EXCLUDED.outcome <> 'interrupted'`;
 }

@@ -20,20 +20,22 @@ export function changeFlows(gateway: ConsoleGateway): void {
       const { page, done } = await signedIn(gateway.url, path);
       await page.getByRole('button', { name: 'Edit', exact: true }).click();
       const form = page.getByRole('dialog', { name: /^Edit / });
-      const said = form.getByText('Counts from when it is saved.');
+      const said = form.getByText(/^Counts from /);
       const hasOne = path.startsWith('/teams');
       await form.getByText('Limits of all calls').waitFor();
       expect([path, await said.count()]).toEqual([path, 0]);
       await form.getByRole('button', { name: 'Add a budget' }).first().click();
       const added = form.getByRole('group', { name: `Budget ${hasOne ? 2 : 1}` });
       await added
-        .getByText(/\$20\.17 was spent before, since \w{3} 1, .*00:00.*, which does not count\./)
+        .getByText(
+          /Counts from the start of its month\. \$20\.17 was spent since \w{3} 1, .*00:00.*, which counts\./,
+        )
         .waitFor();
       expect([path, await said.count()]).toEqual([path, 1]);
       await checkAppearance(page);
       await added.getByLabel('Period').first().click();
       await page.getByRole('option', { name: 'in total' }).filter({ visible: true }).click();
-      await added.getByText('was spent before').waitFor({ state: 'detached' });
+      await added.getByText('was spent since').waitFor({ state: 'detached' });
       await added.getByText('Counts from when it is saved.').waitFor();
       await added.getByLabel('Amount').fill('30');
       await form.getByRole('button', { name: 'Save' }).click();

@@ -133,7 +133,7 @@ const TROUBLES: Record<string, Trouble> = {
   'the log writer frozen': frozen('postern-log'),
   'the exchange of limits frozen': frozen('postern-limits'),
   'look-ups frozen': frozen('postern-lookups'),
-  'the notifications frozen': frozen('postern-changes'),
+  'the notifications frozen': frozen('postern-changes/2'),
   'idempotency frozen': frozen('postern-idempotency'),
 };
 

@@ -79,6 +79,9 @@ function OwnData({ ownKey, usage }: { ownKey: OwnKey; usage: OwnUsage }) {
   const limits = ownKey.limits.map((limit, index): Limit => ({
     ...limit,
     id: String(index),
+    group: null,
+    providers: null,
+    models: null,
     team: ownKey.team,
     key: limit.scope.startsWith('key') ? ownKey.name : null,
     owner_id: '',

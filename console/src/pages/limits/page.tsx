@@ -213,6 +213,7 @@ function OwnerLink({ limit }: { limit: Limit }) {
   const [url] = useUrlState();
   const { team, key, owner_id: id } = limit;
   const shared = sharedState(url);
+  if (team === null) return <Text size="sm">{limitOwner(limit)}</Text>;
   return key === null ? (
     <PageLink to="/teams" search={{ ...shared, open: id }} size="sm" className="truncated">
       {team}

@@ -23,7 +23,7 @@ const SINCE_EVER = new Date(0).toISOString();
 
 // What an absent member means to `postern apply`, if it is not null.
 const OF_BUDGET = { mode: 'block', alert_at: [], unpriced: 'reject', reservation: 'typical' };
-const OF_LIMITS = { budgets: [] };
+const OF_LIMITS = { budgets: [], filtered_limits: [] };
 const OF_TEAM = { ...OF_LIMITS, stream_usage: 'as_sent' };
 const OF_KEY = { ...OF_TEAM, endpoints: 'inference', idempotency: 'forward', websockets: false };
 const OF_ROUTE = {
@@ -119,11 +119,15 @@ export function sinkItem({ name, kind, url, target, enabled }: SinkView): Item {
   };
 }
 
-function limitsOf({ limits, budgets, each_end_user: each }: ShownLimits): Item {
+function limitsOf(shown: ShownLimits): Item {
+  const eachOf = (each: ShownLimits['each_session']) =>
+    each && item({ ...each, budgets: each.budgets.map(budgetItem) }, OF_LIMITS);
   return {
-    limits: limits && item({ ...limits }),
-    budgets: budgets.map(budgetItem),
-    each_end_user: each && item({ ...each, budgets: each.budgets.map(budgetItem) }, OF_LIMITS),
+    limits: shown.limits && item({ ...shown.limits }),
+    filtered_limits: shown.filtered_limits.map((one) => item({ ...one })),
+    budgets: shown.budgets.map(budgetItem),
+    each_end_user: eachOf(shown.each_end_user),
+    each_session: eachOf(shown.each_session),
   };
 }
 

@@ -1,16 +1,14 @@
 import type { Budget } from '../../../limit-rules/limit-rules.schema.js';
-import type { UsagePage } from '../../../usage/usage.schema.js';
-import type { Api } from '../../api.js';
+import type { LimitView } from '../../../limits/limits.schema.js';
+import type { Page } from '../../../database/page.js';
 import type { Session } from '../../session.js';
 import { count, money } from '../../table.js';
-import { exactTime } from '../../times.js';
-import { periodStart } from '../../../platform/zoned-time.js';
 import { budgetKind } from './limit-options.js';
 
-/** As usage is filtered. */
+/** As limits are filtered. */
 type Owner = { team: string } | { key: string };
 
-/** Says of new budgets that they count from now, and what was used before, in days, weeks and months of the command. */
+/** Says of new budgets from when they count, and what they count already. */
 export async function noteBefore(
   { api, out }: Pick<Session, 'api' | 'out'>,
   owner: Owner,
@@ -18,26 +16,27 @@ export async function noteBefore(
   changed: readonly Budget[],
 ): Promise<void> {
   if (!out.printsNotes) return;
-  const added = changed.filter(
-    (budget) => !present.some((other) => budgetKind(other) === budgetKind(budget)),
-  );
-  for (const budget of added) {
-    const { usd, tokens, period } = budget;
-    const what = `The budget ${usd ?? `${tokens!}tokens`}/${period} counts from now`;
-    const from = periodStart(period, new Date(), await api.zone());
-    const before = from && (await usedSince(api, owner, from, budget));
+  const kinds = new Set(present.map(budgetKind));
+  const added = changed.filter((budget) => !kinds.has(budgetKind(budget)));
+  if (added.length === 0) return;
+  const { data } = await api.get<Page<LimitView>>('limits', { ...owner, limit: 200 });
+  for (const { usd, tokens, period, models = null, providers = null } of added) {
+    const scope = 'key' in owner ? 'key' : 'team';
+    const limit = data.find(
+      (one) =>
+        one.scope === scope &&
+        one.period === period &&
+        one.resource === (usd === undefined ? 'tokens' : 'usd') &&
+        String(one.models) === String(models) &&
+        String(one.providers) === String(providers),
+    );
+    const used = limit === undefined ? 0 : Number(limit.used);
+    const what = `The budget ${usd ?? `${tokens!}tokens`}/${period}`;
+    const amount = usd === undefined ? `${count(used)} tokens` : `$${money(limit?.used ?? '0')}`;
     out.note(
-      from === null || before === null
-        ? `${what}.`
-        : `${what}: ${before} used before, since ${exactTime(from.toISOString())}, does not count.`,
+      used === 0
+        ? `${what} counts from now.`
+        : `${what} counts from the start of its ${period}: ${amount} used before.`,
     );
   }
-}
-
-/** What was used of what a budget counts, or null for nothing. */
-async function usedSince(api: Api, owner: Owner, from: Date, { usd }: Budget): Promise<string | null> {
-  const query = { ...owner, group_by: 'team', from: from.toISOString(), limit: 1 };
-  const { cost_usd: cost, total_tokens: tokens } = (await api.get<UsagePage>('usage', query)).totals!;
-  if (usd === undefined) return tokens === 0 ? null : `${count(tokens)} tokens`;
-  return cost === null || Number(cost) === 0 ? null : `$${money(cost)}`;
 }

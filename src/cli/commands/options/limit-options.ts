@@ -9,6 +9,7 @@ export interface LimitOptions {
   tpm?: string;
   concurrency?: string;
   budget?: string[];
+  countFrom?: string;
 }
 
 export const LIMIT_OPTION_NAMES = '--rpm, --tpm, --concurrency or --budget';
@@ -23,6 +24,10 @@ export function addLimitOptions(command: Command): Command {
       'USD or tokens in a day, week, month or in total: 50/month, 2000000tokens/day, 50/month@80,100 (alerts at 80 and ' +
         '100 %), 50/month:warn (rejects nothing); repeatable; none removes all',
       (text: string, list: string[] = []) => [...list, text],
+    )
+    .option(
+      '--count-from <from>',
+      'a new budget counts what was used since the start of its period, or from now; default: period',
     );
 }
 
@@ -35,7 +40,9 @@ type Present = Pick<ShownLimits, 'limits' | 'budgets'>;
  * @param present of a team or key that is changed
  */
 export function limitMembersOf(options: LimitOptions, present: Present | null): object {
-  const { rpm, tpm, concurrency, budget } = options;
+  const { rpm, tpm, concurrency, budget, countFrom } = options;
+  if (countFrom !== undefined && countFrom !== 'period' && countFrom !== 'now')
+    throw new CliError('--count-from must be period or now');
   const given = {
     ...(rpm !== undefined && { requests_per_minute: amountOf(rpm, '--rpm') }),
     ...(tpm !== undefined && { tokens_per_minute: amountOf(tpm, '--tpm') }),
@@ -43,7 +50,12 @@ export function limitMembersOf(options: LimitOptions, present: Present | null): 
   };
   return {
     ...(Object.keys(given).length > 0 && { limits: withoutNone({ ...present?.limits, ...given }) }),
-    ...(budget !== undefined && { budgets: budgetsOf(budget, present?.budgets ?? []) }),
+    ...(budget !== undefined && {
+      budgets: budgetsOf(budget, present?.budgets ?? []).map((one) => ({
+        ...one,
+        ...(countFrom !== undefined && { count_from: countFrom }),
+      })),
+    }),
   };
 }
 
