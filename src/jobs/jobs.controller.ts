@@ -31,6 +31,15 @@ export class JobsController {
     return this.jobs.list(filter);
   }
 
+  @Get(':id')
+  @Roles(['viewer'])
+  @ApiOperation({ operationId: 'getJob', summary: 'Get a job, by the ID of the call that created it' })
+  @ApiOkResponse({ standardSchema: jobSchema, description: 'The job.' })
+  @ApiErrors(404)
+  get(@Param('id', { schema: jobId }) id: string): Promise<JobView> {
+    return this.jobs.get(id);
+  }
+
   @Post(':id/check')
   @HttpCode(200)
   @ApiOperation({

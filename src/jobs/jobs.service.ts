@@ -30,7 +30,7 @@ const CHECK = `
   UPDATE provider_job SET state = 'open', ended_at = NULL, next_check_at = clock_timestamp()
   WHERE id = $1 AND state <> 'settled' RETURNING id`;
 
-/** Lists jobs, and has one checked at once. */
+/** Shows jobs, and has one checked at once. */
 @Injectable()
 export class JobsService {
   constructor(private readonly dataSource: DataSource) {}
@@ -41,14 +41,20 @@ export class JobsService {
     return pageOf(await this.dataSource.query<Row[]>(LIST, values), limit, view);
   }
 
+  /** @throws ServiceError not_found */
+  async get(id: string): Promise<JobView> {
+    const [row] = await this.dataSource.query<Row[]>(`${SELECT} WHERE j.id = $1`, [id]);
+    if (row === undefined) throw ServiceError.of('not_found', 'id', 'there is no such job');
+    return view(row);
+  }
+
   /** @throws ServiceError not_found; conflict for a job that is settled */
   async check(id: string): Promise<JobView> {
     await this.dataSource.query(CHECK, [id]);
-    const [row] = await this.dataSource.query<Row[]>(`${SELECT} WHERE j.id = $1`, [id]);
-    if (row === undefined) throw ServiceError.of('not_found', 'id', 'there is no such job');
-    if (row.state === 'settled')
+    const job = await this.get(id);
+    if (job.state === 'settled')
       throw ServiceError.of('conflict', 'id', 'this job is settled: what it used is in the request log');
-    return view(row);
+    return job;
   }
 }
 

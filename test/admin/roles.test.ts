@@ -107,6 +107,7 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/webhooks/:id': ['viewer'],
   'GET /admin/v1/webhooks/:id/deliveries': ['viewer'],
   'GET /admin/v1/jobs': ['viewer'],
+  'GET /admin/v1/jobs/:id': ['viewer'],
   'GET /admin/v1/sinks': ['viewer'],
   'GET /admin/v1/sinks/:id': ['viewer'],
   'GET /admin/v1/tokens': ['viewer'],

@@ -56,10 +56,23 @@ describe('postern jobs', () => {
     expect(await idsOf('--provider', 'default', '--limit', '1')).toEqual([settled]);
     expect(await idsOf('--provider', 'other')).toEqual([]);
 
+    const again = await jobs.send(key, 'POST', '/v1/batches');
+    await jobs.postern.database.find('SELECT 1 FROM provider_job WHERE $1 = ANY (duplicates)', [again]);
+    const shown = await cli('show', settled);
+    expect(shown).toMatchObject({ code: 0, stderr: '' });
+    expect(shown.stdout).toMatch(/^kind +batch$/m);
+    expect(shown.stdout).toMatch(/^state +settled$/m);
+    expect(shown.stdout).toMatch(new RegExp(`^duplicates +${again}$`, 'm'));
+    expect(JSON.parse((await cli('show', open, '--json')).stdout)).toEqual(await jobs.job(open));
+    expect(await cli('show', again)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('there is no such job') as string,
+    });
+
     const checked = await cli('check', gone);
     expect(checked).toMatchObject({
       code: 0,
-      stdout: 'Provider default is asked within some seconds. See "postern jobs list".\n',
+      stdout: `Provider default is asked within some seconds. See "postern jobs show ${gone}".\n`,
     });
     expect(await idsOf('--open')).toEqual([gone, open]);
     expect(JSON.parse((await cli('check', open, '--json')).stdout)).toMatchObject({

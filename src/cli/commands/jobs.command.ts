@@ -49,6 +49,26 @@ Examples:
     );
 
   jobs
+    .command('show')
+    .description('show a job, and the other calls that got it')
+    .argument('<call>', 'ID of the call that created it')
+    .option('--json', 'print the job as JSON')
+    .addHelpText('after', '\nExample:\n  postern jobs show 01890a5d-ac96-774b-bcce-b302099a8057')
+    .action(
+      action(async ({ api, out }, _: object, id: string) => {
+        const job = await api.get<JobView>(path('jobs', id));
+        out.result(job, () =>
+          out.fields(
+            Object.entries(job).map(([name, value]) => [
+              name,
+              Array.isArray(value) ? value.join(' ') : value,
+            ]),
+          ),
+        );
+      }),
+    );
+
+  jobs
     .command('check')
     .description('ask the provider for a job within some seconds')
     .argument('<call>', 'ID of the call that created it')
@@ -59,7 +79,7 @@ Examples:
         const job = await api.post<JobView>(path('jobs', id, 'check'), {});
         out.result(
           job,
-          () => `Provider ${job.provider} is asked within some seconds. See "postern jobs list".`,
+          () => `Provider ${job.provider} is asked within some seconds. See "postern jobs show ${id}".`,
         );
       }),
     );
