@@ -88,6 +88,52 @@ describeInBrowser('calls of unknown cost in the console', () => {
     await done();
   });
 
+  it('are found by the filter Usage, and the drawer of each says between what it cost', async () => {
+    const cut = { cost_usd: null, usage_final: false, outcome: 'client_aborted' };
+    const bounded = {
+      prompt_tokens: 1_000,
+      completion_tokens: 1,
+      cost_low_usd: '0.001',
+      cost_high_usd: '0.0015',
+    };
+    const calls = {
+      bounded: await row('exact', { ...cut, model: 'cut-bounded', ...bounded }),
+      unbounded: await row('exact', { ...cut, model: 'cut-unbounded', ...bounded, cost_high_usd: null }),
+      silent: await row('exact', { ...cut, model: 'cut-silent', cost_low_usd: '0', cost_high_usd: '1.5' }),
+      unpriced: await row('exact', { ...cut, model: 'cut-unpriced' }),
+    };
+    await row('exact', { model: 'read', prompt_tokens: 5 });
+    const { page, done } = await signedIn(gateway.url, '/requests?range=1h');
+    const table = page.getByRole('table', { name: 'Requests' });
+    await table.getByText('read', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Add filter' }).click();
+    await page.getByRole('combobox', { name: 'Field' }).click();
+    await page.getByRole('option', { name: 'Usage', exact: true }).click();
+    await page.getByRole('combobox', { name: 'Usage' }).click();
+    await page.getByRole('option', { name: 'Not read to the end', exact: true }).click();
+    await page.getByRole('button', { name: 'Add filter' }).last().click();
+    await page.getByRole('button', { name: 'Remove filter Usage: Not read to the end' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('usage_final')).toBe('false');
+    await table.getByText('read', { exact: true }).waitFor({ state: 'detached' });
+    for (const name of Object.keys(calls)) await table.getByText(`cut-${name}`).waitFor();
+    await settled(page);
+
+    const words: Record<keyof typeof calls, string> = {
+      bounded: 'Its usage was not read to the end. It cost between $0.001 and $0.0015.',
+      unbounded: 'Its usage was not read to the end. It cost $0.001 at least.',
+      silent: 'The provider reported no tokens. It cost between $0.00 and $1.50.',
+      unpriced: 'The provider reported no tokens. What it cost is not known: the model has no price.',
+    };
+    for (const [name, text] of Object.entries(words)) {
+      await goTo(page, `requests?range=1h&usage_final=false&id=${calls[name as keyof typeof calls]}`);
+      const drawer = page.getByRole('dialog');
+      await drawer.getByText(text, { exact: true }).waitFor();
+      expect(await drawer.getByText('Its usage was not read').count()).toBe(name.includes('bounded') ? 1 : 0);
+    }
+    expect(await seriousViolations(page)).toEqual([]);
+    await done();
+  });
+
   it('are on the page for holders of a key', async () => {
     const { page, done } = await openPage(gateway.url);
     await page.goto(`${gateway.url}/console/key`);
