@@ -17,6 +17,20 @@ interface Props extends ChartData {
 /** Lower charts have fewer lines, in pixels. */
 const LOW = 200;
 
+/** Widths of the axis, in pixels: for labels such as "$0.015", and such as "$0.000015". */
+const AXIS = 62;
+const WIDE_AXIS = 84;
+
+/** Fractions of a cent have long labels. */
+function hasLongLabels(series: ChartData['series'], formatAxis: ChartData['formatAxis']): boolean {
+  const periods = series[0]?.values ?? [];
+  const top = Math.max(
+    0,
+    ...periods.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0)),
+  );
+  return [top, top / 4].some((value) => formatAxis(value).length > 6);
+}
+
 /** Stacked bars over time. Loaded only where a chart is shown. */
 export default function StackedBars({
   periods,
@@ -73,7 +87,7 @@ export default function StackedBars({
         }}
         yAxisProps={{
           tickFormatter: formatAxis,
-          width: 58,
+          width: hasLongLabels(series, formatAxis) ? WIDE_AXIS : AXIS,
           allowDecimals: true,
           interval: 0,
           // Of nothing there would be ticks of billionths.

@@ -118,11 +118,19 @@ export function requestFlows(gateway: ConsoleGateway): void {
         .map((part) => part.scrollWidth - part.clientWidth)`,
     );
     expect([cut.length, ...cut]).toEqual([2, 0, 0]);
-    await page.goto(`${gateway.url}/console/usage?range=1h&by=team`);
+    await page.goto(`${gateway.url}/console/usage?range=1h&by=team&team=ab`);
     const last = page
       .getByRole('table', { name: 'Usage by group' })
       .getByRole('columnheader', { name: 'p95' });
     await until(async () => ((await last.boundingBox())?.height ?? 0) > 10 || undefined);
+    // Labels of an axis of fractions of a cent are long.
+    await page.locator('.recharts-yAxis-tick-labels text').first().waitFor();
+    const labels = await page.evaluate<[string, boolean][]>(
+      `[...document.querySelectorAll('.recharts-yAxis-tick-labels text')].map((label) => [label.textContent,
+        label.getBoundingClientRect().left >= label.closest('svg').getBoundingClientRect().left])`,
+    );
+    expect(Math.max(...labels.map(([text]) => text.length))).toBeGreaterThan(6);
+    expect(labels.filter(([, isWhole]) => !isWhole)).toEqual([]);
     await done();
   });
 
