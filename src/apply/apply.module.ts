@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { GroupsModule } from '../groups/groups.module.js';
 import { KeysModule } from '../keys/keys.module.js';
+import { LimitsAdminModule } from '../limits/limits-admin.module.js';
 import { PricesModule } from '../pricing/prices.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RoutesModule } from '../routes/routes.module.js';
@@ -15,6 +16,7 @@ import { Kinds } from './kinds.js';
 @Module({
   imports: [
     GroupsModule,
+    LimitsAdminModule,
     TeamsModule,
     ProvidersModule,
     RoutesModule,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { EXAMPLE_ID, EXAMPLE_TIME, flag, oneOf, time } from '../admin/fields.schema.js';
 import { newGroupSchema } from '../groups/groups.schema.js';
 import { newKeySchema } from '../keys/keys.schema.js';
+import { installationChangeSchema } from '../limits/limits.schema.js';
 import { newPriceSchema } from '../pricing/prices.schema.js';
 import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from '../providers/on-disconnect.js';
 import { newProviderSchema } from '../providers/providers.schema.js';
@@ -123,6 +124,9 @@ export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z
       }),
   });
   return z.strictObject({
+    installation: installationChangeSchema.optional().meta({
+      description: 'Limits and budgets of all calls. Absent: they stay as they are.',
+    }),
     groups: list(group, 'group', ['name']),
     teams: list(team, 'team', ['name']),
     providers: list(provider.meta({ id: 'AppliedProvider' }), 'provider', ['name']),
@@ -153,7 +157,9 @@ const documentSchema = documentOf(
 });
 export type ApplyDocument = z.output<typeof documentSchema>;
 export type Member = keyof ApplyDocument;
-export type Item<M extends Member> = NonNullable<ApplyDocument[M]>[number];
+/** An object of a list, or what stands alone. */
+export type Item<M extends Member> =
+  NonNullable<ApplyDocument[M]> extends (infer T)[] ? T : NonNullable<ApplyDocument[M]>;
 
 /** `POST /admin/v1/apply` */
 export const applySchema = z

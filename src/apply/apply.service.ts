@@ -62,9 +62,10 @@ export class ApplyService {
     const named = new Map<Kind, Set<string>>();
     for (const kind of this.kinds.all) {
       const ids = new Set<string>();
-      for (const [i, item] of request.document[kind.member]?.entries() ?? []) {
-        const field = `document.${kind.member}.${i}`;
-        const put = await attempt(manager, field, errors, () => kind.put(manager, item, by));
+      const items: unknown = request.document[kind.member] ?? [];
+      for (const [i, item] of (Array.isArray(items) ? items : [items]).entries()) {
+        const field = `document.${kind.member}${Array.isArray(items) ? `.${i}` : ''}`;
+        const put = await attempt(manager, field, errors, () => kind.put(manager, item as never, by));
         if (put !== null) ids.add(put.id);
         if (put?.secret !== undefined) secrets.push({ ...put.secret, field });
       }
@@ -114,7 +115,7 @@ async function attempt<T>(
 
 /** An empty list is more likely a mistake than the wish to end everything. */
 function mustNotPruneAll(document: ApplyDocument): void {
-  const empty = Object.entries(document).filter(([, items]) => items?.length === 0);
+  const empty = Object.entries(document).filter(([, items]) => Array.isArray(items) && items.length === 0);
   const message = 'is empty, and prune would end all of them; leave it out, or end them one by one';
   if (empty.length > 0) throw invalid(empty.map(([member]) => ({ field: `document.${member}`, message })));
 }

@@ -4,6 +4,8 @@ import { ServiceError } from '../errors/service-error.js';
 import { GroupsService } from '../groups/groups.service.js';
 import { fullName } from '../keys/key-view.js';
 import { KeysService } from '../keys/keys.service.js';
+import { INSTALLATION } from '../limit-rules/limit-rule.entity.js';
+import { LimitsService } from '../limits/limits.service.js';
 import type { Actor } from '../platform/actor.js';
 import { PriceResolver } from '../pricing/price-resolver.js';
 import { PricesService } from '../pricing/prices.service.js';
@@ -86,6 +88,7 @@ async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {
 @Injectable()
 export class Kinds {
   constructor(
+    private readonly limits: LimitsService,
     private readonly groups: GroupsService,
     private readonly teams: TeamsService,
     private readonly storedProviders: StoredProvidersService,
@@ -104,6 +107,7 @@ export class Kinds {
     return [
       this.providerKind(),
       this.routeKind(),
+      this.installationKind(),
       this.groupKind(),
       this.teamKind(),
       this.priceKind(),
@@ -119,6 +123,17 @@ export class Kinds {
     await Promise.allSettled([this.providers.refresh(), this.routes.refresh()]);
   }
 
+  private installationKind(): Kind<'installation'> {
+    return {
+      member: 'installation',
+      put: async (manager, limits, by) => {
+        await this.limits.changeInstallation({ ...NO_LIMITS, ...limits }, by, manager);
+        return { id: INSTALLATION };
+      },
+      prune: () => Promise.resolve(),
+    };
+  }
+
   private groupKind(): Kind<'groups'> {
     const service = (manager: EntityManager) => this.groups.in(manager);
     return {
@@ -128,7 +143,7 @@ export class Kinds {
         const present = await unlessMissing(service(manager).get(name));
         return present === null
           ? service(manager).create({ ...item, teams: [] }, by)
-          : service(manager).update(present.id, change, by);
+          : service(manager).update(present.id, { ...NO_LIMITS, ...change }, by);
       },
       prune: async (manager, named, by) => {
         const { data } = await service(manager).list(ALL);

@@ -2254,6 +2254,73 @@ export interface components {
              */
             teams: string[];
             /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20
+             *     }
+             */
+            limits: components["schemas"]["Limits"] | null;
+            /**
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "models": null,
+             *         "requests_per_minute": 600,
+             *         "tokens_per_minute": null,
+             *         "concurrent_requests": 20
+             *       }
+             *     ]
+             */
+            filtered_limits: components["schemas"]["FilteredLimits"][];
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month",
+             *         "mode": "block",
+             *         "alert_at": [],
+             *         "unpriced": "reject",
+             *         "reservation": "typical"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["Budget"][];
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": 20,
+             *       "budgets": []
+             *     }
+             */
+            each_end_user: components["schemas"]["EndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "requests_per_minute": null,
+             *       "tokens_per_minute": null,
+             *       "concurrent_requests": null,
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session",
+             *           "mode": "block",
+             *           "alert_at": [],
+             *           "unpriced": "reject",
+             *           "reservation": "typical"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session: components["schemas"]["SessionLimits"] | null;
+            /**
              * @description Increases with every change.
              * @example 1
              */
@@ -2287,6 +2354,54 @@ export interface components {
              */
             note?: string | null;
             /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewSharedEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSharedSessionLimits"] | null;
+            /**
              * @description Its teams, by name or ID. A team that is in another group leaves it.
              * @default []
              * @example [
@@ -2295,6 +2410,216 @@ export interface components {
              *     ]
              */
             teams?: string[];
+        };
+        /**
+         * @example {
+         *       "usd": "500.00",
+         *       "period": "month"
+         *     }
+         */
+        NewSharedBudget: {
+            /**
+             * @description Amount in USD. Either this or `tokens`.
+             * @example 500.00
+             */
+            usd?: string;
+            /**
+             * @description Input and output tokens. Either this or `usd`.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total" | "session";
+            /**
+             * @description `block` rejects calls once the budget is spent; `warn` only counts.
+             * @default block
+             * @enum {string}
+             */
+            mode?: "block" | "warn";
+            /**
+             * @description Percentages of the amount at which an alert is due.
+             * @default []
+             * @example [
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at?: number[];
+            /**
+             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
+             * @default allow
+             * @enum {string}
+             */
+            unpriced?: "reject" | "allow";
+            /**
+             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
+             * @default typical
+             * @enum {string}
+             */
+            reservation?: "typical" | "worst";
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
+             * @example now
+             * @enum {string}
+             */
+            count_from?: "period" | "now";
+        };
+        /**
+         * @example {
+         *       "requests_per_minute": 20
+         *     }
+         */
+        NewSharedEndUserLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+            /**
+             * @description At most 4 budgets of each end user.
+             * @example [
+             *       {
+             *         "usd": "2.00",
+             *         "period": "day"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedBudget"][];
+        };
+        /**
+         * @example {
+         *       "requests_per_minute": 20
+         *     }
+         */
+        NewSharedSessionLimits: {
+            /**
+             * @description Requests in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 600
+             */
+            requests_per_minute?: number | null;
+            /**
+             * @description Input and output tokens in any 60 seconds; null: unlimited.
+             * @default null
+             * @example 200000
+             */
+            tokens_per_minute?: number | null;
+            /**
+             * @description Requests at the same time; null: unlimited.
+             * @default null
+             * @example 20
+             */
+            concurrent_requests?: number | null;
+            /**
+             * @description At most 4 budgets of each session, in the period `session`.
+             * @example [
+             *       {
+             *         "usd": "5.00",
+             *         "period": "session"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedSessionBudget"][];
+        };
+        /**
+         * @example {
+         *       "usd": "500.00",
+         *       "period": "month"
+         *     }
+         */
+        NewSharedSessionBudget: {
+            /**
+             * @description Amount in USD. Either this or `tokens`.
+             * @example 500.00
+             */
+            usd?: string;
+            /**
+             * @description Input and output tokens. Either this or `usd`.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
+             * @enum {string}
+             */
+            period: "day" | "week" | "month" | "total" | "session";
+            /**
+             * @description `block` rejects calls once the budget is spent; `warn` only counts.
+             * @default block
+             * @enum {string}
+             */
+            mode?: "block" | "warn";
+            /**
+             * @description Percentages of the amount at which an alert is due.
+             * @default []
+             * @example [
+             *       80,
+             *       100
+             *     ]
+             */
+            alert_at?: number[];
+            /**
+             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
+             * @default allow
+             * @enum {string}
+             */
+            unpriced?: "reject" | "allow";
+            /**
+             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
+             * @default typical
+             * @enum {string}
+             */
+            reservation?: "typical" | "worst";
+            /**
+             * @description Only calls to these providers count; null or absent: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
+             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
+             * @example now
+             * @enum {string}
+             */
+            count_from?: "period" | "now";
         };
         /**
          * @example {
@@ -2315,6 +2640,54 @@ export interface components {
              * @example Nightly batch of the ranking model.
              */
             note?: string | null;
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewSharedEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSharedSessionLimits"] | null;
             /**
              * @description All its teams, by name or ID: others leave the group. A team that is in another group leaves it.
              * @example [
@@ -5626,216 +5999,6 @@ export interface components {
         };
         /**
          * @example {
-         *       "usd": "500.00",
-         *       "period": "month"
-         *     }
-         */
-        NewSharedBudget: {
-            /**
-             * @description Amount in USD. Either this or `tokens`.
-             * @example 500.00
-             */
-            usd?: string;
-            /**
-             * @description Input and output tokens. Either this or `usd`.
-             * @example 2000000
-             */
-            tokens?: number;
-            /**
-             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
-             * @enum {string}
-             */
-            period: "day" | "week" | "month" | "total" | "session";
-            /**
-             * @description `block` rejects calls once the budget is spent; `warn` only counts.
-             * @default block
-             * @enum {string}
-             */
-            mode?: "block" | "warn";
-            /**
-             * @description Percentages of the amount at which an alert is due.
-             * @default []
-             * @example [
-             *       80,
-             *       100
-             *     ]
-             */
-            alert_at?: number[];
-            /**
-             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
-             * @default allow
-             * @enum {string}
-             */
-            unpriced?: "reject" | "allow";
-            /**
-             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
-             * @default typical
-             * @enum {string}
-             */
-            reservation?: "typical" | "worst";
-            /**
-             * @description Only calls to these providers count; null or absent: all.
-             * @example [
-             *       "openai"
-             *     ]
-             */
-            providers?: string[] | null;
-            /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
-             * @example [
-             *       "claude-opus-*"
-             *     ]
-             */
-            models?: string[] | null;
-            /**
-             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
-             * @example now
-             * @enum {string}
-             */
-            count_from?: "period" | "now";
-        };
-        /**
-         * @example {
-         *       "requests_per_minute": 20
-         *     }
-         */
-        NewSharedEndUserLimits: {
-            /**
-             * @description Requests in any 60 seconds; null: unlimited.
-             * @default null
-             * @example 600
-             */
-            requests_per_minute?: number | null;
-            /**
-             * @description Input and output tokens in any 60 seconds; null: unlimited.
-             * @default null
-             * @example 200000
-             */
-            tokens_per_minute?: number | null;
-            /**
-             * @description Requests at the same time; null: unlimited.
-             * @default null
-             * @example 20
-             */
-            concurrent_requests?: number | null;
-            /**
-             * @description At most 4 budgets of each end user.
-             * @example [
-             *       {
-             *         "usd": "2.00",
-             *         "period": "day"
-             *       }
-             *     ]
-             */
-            budgets?: components["schemas"]["NewSharedBudget"][];
-        };
-        /**
-         * @example {
-         *       "requests_per_minute": 20
-         *     }
-         */
-        NewSharedSessionLimits: {
-            /**
-             * @description Requests in any 60 seconds; null: unlimited.
-             * @default null
-             * @example 600
-             */
-            requests_per_minute?: number | null;
-            /**
-             * @description Input and output tokens in any 60 seconds; null: unlimited.
-             * @default null
-             * @example 200000
-             */
-            tokens_per_minute?: number | null;
-            /**
-             * @description Requests at the same time; null: unlimited.
-             * @default null
-             * @example 20
-             */
-            concurrent_requests?: number | null;
-            /**
-             * @description At most 4 budgets of each session, in the period `session`.
-             * @example [
-             *       {
-             *         "usd": "5.00",
-             *         "period": "session"
-             *       }
-             *     ]
-             */
-            budgets?: components["schemas"]["NewSharedSessionBudget"][];
-        };
-        /**
-         * @example {
-         *       "usd": "500.00",
-         *       "period": "month"
-         *     }
-         */
-        NewSharedSessionBudget: {
-            /**
-             * @description Amount in USD. Either this or `tokens`.
-             * @example 500.00
-             */
-            usd?: string;
-            /**
-             * @description Input and output tokens. Either this or `usd`.
-             * @example 2000000
-             */
-            tokens?: number;
-            /**
-             * @description Days, weeks from Monday and months begin in `BUDGET_TIMEZONE`; `total` never ends. Budgets of `each_session` have `session`, no others.
-             * @enum {string}
-             */
-            period: "day" | "week" | "month" | "total" | "session";
-            /**
-             * @description `block` rejects calls once the budget is spent; `warn` only counts.
-             * @default block
-             * @enum {string}
-             */
-            mode?: "block" | "warn";
-            /**
-             * @description Percentages of the amount at which an alert is due.
-             * @default []
-             * @example [
-             *       80,
-             *       100
-             *     ]
-             */
-            alert_at?: number[];
-            /**
-             * @description Of budgets in USD: `reject` rejects calls of models without a price, whose cost is unknown; `allow` forwards them.
-             * @default allow
-             * @enum {string}
-             */
-            unpriced?: "reject" | "allow";
-            /**
-             * @description What a call reserves until its usage is known: `typical`, what such calls used lately; `worst`, the most that it can use, so that the budget is never exceeded.
-             * @default typical
-             * @enum {string}
-             */
-            reservation?: "typical" | "worst";
-            /**
-             * @description Only calls to these providers count; null or absent: all.
-             * @example [
-             *       "openai"
-             *     ]
-             */
-            providers?: string[] | null;
-            /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
-             * @example [
-             *       "claude-opus-*"
-             *     ]
-             */
-            models?: string[] | null;
-            /**
-             * @description Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.
-             * @example now
-             * @enum {string}
-             */
-            count_from?: "period" | "now";
-        };
-        /**
-         * @example {
          *       "reason": "budget of the pilot extended"
          *     }
          */
@@ -7340,6 +7503,54 @@ export interface components {
              * @example Nightly batch of the ranking model.
              */
             note?: string | null;
+            /**
+             * @description Limits of the calls together; null: none. What is absent or null is unlimited.
+             * @example {
+             *       "requests_per_minute": 600
+             *     }
+             */
+            limits?: components["schemas"]["NewLimits"] | null;
+            /**
+             * @description Limits of the calls together to some providers or of some models.
+             * @example [
+             *       {
+             *         "providers": [
+             *           "openai"
+             *         ],
+             *         "requests_per_minute": 60
+             *       }
+             *     ]
+             */
+            filtered_limits?: components["schemas"]["NewFilteredLimits"][] | null;
+            /**
+             * @description Budgets of the calls together: at most 4 for the same providers and models.
+             * @example [
+             *       {
+             *         "usd": "500.00",
+             *         "period": "month"
+             *       }
+             *     ]
+             */
+            budgets?: components["schemas"]["NewSharedBudget"][] | null;
+            /**
+             * @description Limits of each end user alone; null: none. The end user is what the caller says, so this protects honest callers from each other.
+             * @example {
+             *       "requests_per_minute": 20
+             *     }
+             */
+            each_end_user?: components["schemas"]["NewSharedEndUserLimits"] | null;
+            /**
+             * @description Limits of each session alone, which a header of the call names; null: none. Calls that name none are not counted, so limit the key too.
+             * @example {
+             *       "budgets": [
+             *         {
+             *           "usd": "5.00",
+             *           "period": "session"
+             *         }
+             *       ]
+             *     }
+             */
+            each_session?: components["schemas"]["NewSharedSessionLimits"] | null;
         };
         /**
          * @example {
@@ -7726,6 +7937,8 @@ export interface components {
          *     }
          */
         ApplyDocument: {
+            /** @description Limits and budgets of all calls. Absent: they stay as they are. */
+            installation?: components["schemas"]["InstallationLimitsChange"];
             /** @description The groups. Absent: none is changed. */
             groups?: components["schemas"]["AppliedGroup"][];
             /** @description The teams. Absent: none is changed. */

@@ -1,4 +1,5 @@
 import { Column, Entity, PrimaryColumn, Unique, VersionColumn, VirtualColumn } from 'typeorm';
+import { type RuleValues, rulesSql } from '../limit-rules/stored-rules.js';
 import { teamsOfGroupSql } from '../teams/team-groups.js';
 
 /** A group of teams. Groups do not nest. */
@@ -24,4 +25,8 @@ export class TeamGroup {
   /** The names of its teams, in the query that reads the group. */
   @VirtualColumn('text', { query: (group) => teamsOfGroupSql(`${group}.id`) })
   teams!: string[];
+
+  /** Its limits, from their own table, in the query that reads the group. */
+  @VirtualColumn('jsonb', { query: (group) => rulesSql(`${group}.id`) })
+  rules!: RuleValues[] | null;
 }

@@ -9,6 +9,7 @@ import {
   timestamp,
   version,
 } from '../admin/fields.schema.js';
+import { sharedLimitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { annotationsChange, annotationsView, newAnnotations } from '../teams/annotations.js';
 
 const MAX_TEAMS = 1_000;
@@ -27,6 +28,7 @@ export const groupSchema = z
     teams: z
       .array(z.string())
       .meta({ description: 'Names of its teams, sorted.', example: ['ranking', 'search'] }),
+    ...shownLimitMembers,
     version: version(),
     created_at: timestamp('When the group was created.'),
   })
@@ -40,6 +42,7 @@ export const newGroupSchema = z
   .strictObject({
     name: name().meta({ description: NAME_ABOUT, example: 'dev' }),
     note: newAnnotations.note,
+    ...sharedLimitMembers,
     teams: teams
       .default([])
       .meta({ description: `Its teams, by name or ID. ${TEAMS_ABOUT}`, example: ['search', 'ranking'] }),
@@ -52,6 +55,7 @@ export const groupChangeSchema = z
   .strictObject({
     name: name().optional().meta({ description: 'New unique name of the group.', example: 'dev' }),
     note: annotationsChange.note,
+    ...sharedLimitMembers,
     teams: teams.optional().meta({
       description: `All its teams, by name or ID: others leave the group. ${TEAMS_ABOUT}`,
       example: ['search', 'ranking'],

@@ -10,6 +10,14 @@ import { patternsOf } from '../database/search-text.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
+import { LimitRules } from '../limit-rules/limit-rules.service.js';
+import {
+  changedLimits,
+  NO_LIMITS,
+  sameLimits,
+  shownLimits,
+  withoutLimits,
+} from '../limit-rules/stored-rules.js';
 import type { Actor } from '../platform/actor.js';
 import { lockGroups } from '../teams/team-groups.js';
 import { TeamsService } from '../teams/teams.service.js';
@@ -22,19 +30,21 @@ export class GroupsService {
   constructor(
     @InjectRepository(TeamGroup) private readonly groups: Repository<TeamGroup>,
     private readonly teams: TeamsService,
+    private readonly limits: LimitRules,
   ) {}
 
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): GroupsService {
-    return new GroupsService(manager.getRepository(TeamGroup), this.teams);
+    return new GroupsService(manager.getRepository(TeamGroup), this.teams, this.limits);
   }
 
   /**
    * The audit log has an entry for the group, and one for each team that joins it.
    *
-   * @throws ServiceError conflict if the name is taken; invalid if it looks like an ID; not_found for an unknown team
+   * @throws ServiceError conflict if the name is taken; invalid if it looks like an ID; not_found for an unknown team; as
+   *   LimitRules.save()
    */
-  async create({ name, note, teams }: NewGroup, by: Actor): Promise<GroupView> {
+  async create({ name, note, teams, ...members }: NewGroup, by: Actor): Promise<GroupView> {
     mustNotLookLikeId(name);
     const creating = transacted(this.groups.manager, async (manager) => {
       const joining = await this.teams.in(manager).lock(teams, 'teams');
@@ -42,6 +52,7 @@ export class GroupsService {
       const id = uuidv7();
       await manager.insert(TeamGroup, { id, name, note });
       await this.move(manager, joining, id, by);
+      await this.limits.save(manager, 'group', id, changedLimits(NO_LIMITS, members));
       const after = groupView(await manager.findOneByOrFail(TeamGroup, { id }));
       await recordChange(manager, by, { action: 'created', type: 'group', before: null, after });
       return after;
@@ -66,7 +77,7 @@ export class GroupsService {
    * Changes a group. If nothing differs, the version stays and nothing is recorded.
    *
    * @throws ServiceError not_found, also for an unknown team; conflict if it was changed since `expected`, or the name is
-   *   taken; invalid if the name looks like an ID
+   *   taken; invalid if the name looks like an ID; as LimitRules.save()
    */
   async update(
     nameOrId: string,
@@ -75,7 +86,7 @@ export class GroupsService {
     expected: Expected = null,
   ): Promise<GroupView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
-    const { teams: wanted, ...others } = change;
+    const { teams: wanted, ...others } = withoutLimits(change);
     let members: readonly Member[] = [];
     const subject: Subject<GroupView> = {
       ...GROUP,
@@ -96,10 +107,14 @@ export class GroupsService {
       if (wanted !== undefined && present.length !== group.teams.length)
         throw ServiceError.of('conflict', 'teams', 'a team joined this group meanwhile; repeat your change');
       const names = differing(group, others);
-      if (names.length + joining.length + leaving.length === 0) return null;
-      if (names.length > 0) await manager.update(TeamGroup, group.id, others);
+      const limits = changedLimits(group, change);
+      const limitsDiffer = !sameLimits(limits, group);
+      if (names.length + joining.length + leaving.length === 0 && !limitsDiffer) return null;
+      await manager.update(TeamGroup, group.id, others);
       await this.move(manager, leaving, null, by);
       await this.move(manager, joining, group.id, by);
+      // With its teams, whose calls of this period a new budget counts.
+      if (limitsDiffer) await this.limits.save(manager, 'group', group.id, limits);
       return {};
     });
     return unlessTaken(changing);
@@ -115,6 +130,7 @@ export class GroupsService {
           'teams',
           `this group has the teams ${shownList(teams)}; take them out of it first, with "teams": []`,
         );
+      await this.limits.save(manager, 'group', id, NO_LIMITS);
       await manager.delete(TeamGroup, id);
       return {};
     });
@@ -176,8 +192,9 @@ function shownList(names: readonly string[]): string {
 }
 
 /** Lists each field, so that a new column is not shown by accident. */
-function groupView({ id, name, note, teams, version, createdAt }: TeamGroup): GroupView {
-  return { id, name, note, teams, version, created_at: createdAt.toISOString() };
+function groupView({ id, name, note, teams, rules, version, createdAt }: TeamGroup): GroupView {
+  const limits = shownLimits(rules, 'group');
+  return { id, name, note, teams, ...limits, version, created_at: createdAt.toISOString() };
 }
 
 async function unlessTaken(work: Promise<GroupView>): Promise<GroupView> {

@@ -3,6 +3,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import type { Scope } from '../admin/access/access.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
+import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import { INSTALLATION } from '../limit-rules/limit-rule.entity.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
@@ -181,8 +182,12 @@ export class LimitsService {
   }
 
   /** Changes the limits of the installation. @throws ServiceError as LimitRules.save() */
-  changeInstallation(change: LimitMembers, by: Actor): Promise<InstallationLimits> {
-    return this.dataSource.transaction(async (manager) => {
+  changeInstallation(
+    change: LimitMembers,
+    by: Actor,
+    manager: EntityManager = this.dataSource.manager,
+  ): Promise<InstallationLimits> {
+    return transacted(manager, async (manager) => {
       await manager.query(LOCK_INSTALLATION);
       const before = await this.ofInstallation(manager);
       const limits = changedLimits(before, change);

@@ -109,7 +109,27 @@ const shared = {
   cost_center: maybe(name),
   note: maybe(note),
 };
-const group = fc.record({ name, note: maybe(note) });
+const calls = {
+  providers: maybe(fc.constantFrom(['one'], ['one', 'two'])),
+  models: maybe(fc.constantFrom(['gpt-5*'], ['#m', 'null', '{x}'])),
+};
+/** Of a group or the installation. */
+const sharedLimits = {
+  limits: maybe(fc.record(rates)),
+  budgets: fc
+    .tuple(budgets, fc.record(calls))
+    .map(([list, filter]) => list.map((budget) => ({ ...budget, ...filter }))),
+  each_session: maybe(
+    fc.record({
+      ...rates,
+      budgets: fc.uniqueArray(
+        fc.record({ usd, period: fc.constant('session'), mode: fc.constantFrom('block', 'warn') }),
+        { maxLength: 1 },
+      ),
+    }),
+  ),
+};
+const group = fc.record({ name, note: maybe(note), ...sharedLimits });
 const team = fc.record({
   name,
   /** Index of a group; beyond the last one: none. */
@@ -192,6 +212,7 @@ const webhook = fc.record({
   events: fc.shuffledSubarray([...EVENT_TYPES], { minLength: 1 }),
 });
 const configuration = fc.record({
+  installation: fc.record(sharedLimits),
   groups: fc.array(group, { maxLength: 3 }),
   teams: fc.array(team, { minLength: 1, maxLength: 5 }),
   keys: fc.array(key, { maxLength: 6 }),
@@ -221,7 +242,16 @@ describe('postern export', () => {
     await fc.assert(
       fc.asyncProperty(
         configuration,
-        async ({ groups: groupsOf, teams: teamsOf, keys, prices, routes, webhooks, disabled }) => {
+        async ({
+          installation,
+          groups: groupsOf,
+          teams: teamsOf,
+          keys,
+          prices,
+          routes,
+          webhooks,
+          disabled,
+        }) => {
           const make = async (list: string, bodies: object[]) => {
             const made: Named[] = [];
             for (const body of bodies) {
@@ -230,6 +260,7 @@ describe('postern export', () => {
             }
             return made;
           };
+          await run.postern.admin('PATCH', '/limits/installation', installation);
           await make('routes', routes);
           const groups = await make('groups', groupsOf);
           const teams = await make(
@@ -262,14 +293,17 @@ describe('postern export', () => {
   });
 
   it('has every member that apply knows', async () => {
-    const all = {
-      models: ['a'],
-      stream_usage: 'ask',
+    const limitsOfAll = {
       limits: { requests_per_minute: 1 },
       budgets: [{ usd: '1', period: 'day' }],
       filtered_limits: [{ models: ['b*'], requests_per_minute: 2 }],
       each_end_user: { concurrent_requests: 1 },
       each_session: { budgets: [{ usd: '5', period: 'session' }] },
+    };
+    const all = {
+      models: ['a'],
+      stream_usage: 'ask',
+      ...limitsOfAll,
       ...{ owner: 'ann', contact: 'jane', cost_center: '4711', note: 'one\ntwo' },
       disabled: true,
     };
@@ -289,7 +323,8 @@ describe('postern export', () => {
           ...{ retry_on: [], max_attempts: 3, dialect: 'openai', default: true },
         },
       ],
-      groups: [{ name: 'dev', note: 'shared' }],
+      installation: { ...limitsOfAll, budgets: [{ usd: '9', period: 'day', unpriced: 'reject' }] },
+      groups: [{ name: 'dev', note: 'shared', ...limitsOfAll }],
       teams: [{ name: 'search', group: 'dev', ...all, self_service: { keys_per_user: 1, max_days: 2 } }],
       prices: [
         {
@@ -339,12 +374,14 @@ describe('postern export', () => {
 
     const written = parse(text) as Record<string, object[]>;
     const { properties, $defs } = fileSchema() as {
-      properties: Record<string, { items: { $ref: string } }>;
+      properties: Record<string, { items?: { $ref: string }; $ref: string }>;
       $defs: Record<string, { properties: Record<string, object> }>;
     };
-    for (const [list, { items: each }] of Object.entries(properties)) {
+    for (const [list, schema] of Object.entries(properties)) {
+      // What stands alone is no list.
+      const each = schema.items ?? schema;
       const items = each.$ref === undefined ? (each as never) : $defs[each.$ref.split('/').at(-1)!]!;
-      const names = new Set(written[list]!.flatMap((item) => Object.keys(item)));
+      const names = new Set([written[list]!].flat().flatMap((item) => Object.keys(item)));
       // Where a sink begins is for a new one.
       const known = Object.keys(items.properties).filter((member) => member !== 'from' || list !== 'sinks');
       expect([list, [...names].sort()]).toEqual([list, known.sort()]);

@@ -49,6 +49,69 @@ describe('limits on the command line', () => {
     });
   });
 
+  it('are set for a group, all calls, some providers and models, and each session', async () => {
+    await remote('teams create grouped');
+    await remote('groups create dev --teams grouped');
+    await gateway.storeProviders('openai');
+    const budget = { usd: '100.00', period: 'day', alert_at: [80, 100], unpriced: 'allow' };
+    expect(await json('limits set group dev --budget 100/day@80,100 --count-from now')).toMatchObject({
+      name: 'dev',
+      budgets: [budget],
+    });
+    // Another filter is another budget.
+    expect(await json('limits set group dev --provider openai --budget 50/day')).toMatchObject({
+      budgets: [budget, { usd: '50.00', period: 'day', providers: ['openai'] }],
+    });
+    expect(await json('limits set group dev --provider openai --budget none')).toMatchObject({
+      budgets: [budget],
+    });
+    expect(
+      await json('limits set installation --provider openai --budget 5000/month --rpm 60'),
+    ).toMatchObject({
+      limits: null,
+      filtered_limits: [{ providers: ['openai'], models: null, requests_per_minute: 60 }],
+      budgets: [{ usd: '5000.00', period: 'month', providers: ['openai'] }],
+    });
+    expect(await json('limits set team grouped --model claude-opus-* --budget 300/week')).toMatchObject({
+      budgets: [{ usd: '300.00', models: ['claude-opus-*'], unpriced: 'reject' }],
+    });
+    await remote('keys create --team grouped --name agent');
+    expect(await json('limits set grouped/agent --each-session --budget 5/session')).toMatchObject({
+      budgets: [],
+      each_session: { budgets: [{ usd: '5.00', period: 'session' }] },
+    });
+    const { stdout } = await remote('limits show grouped/agent --wide');
+    expect(stdout.split('\n').map((line) => line.replace(/ {2,}.*/, ''))).toEqual(
+      expect.arrayContaining(['grouped/agent', 'grouped', 'group dev', 'installation']),
+    );
+    expect((await remote('groups show dev')).stdout).toMatch(/^budgets +100\.00\/day@80,100$/m);
+    expect((await remote('keys show grouped/agent')).stdout).toMatch(/^each session +5\.00\/session$/m);
+    expect((await remote('teams show grouped')).stdout).toMatch(
+      /^budgets +300\.00\/week \(claude-opus-\*\)$/m,
+    );
+    const listed = await json<{ data: { group: string | null }[] }>('limits list --scope group');
+    expect(listed.data).toMatchObject([{ group: 'dev', amount: '100.00' }]);
+    expect((await json<{ data: object[] }>('limits list --provider openai')).data).toHaveLength(2);
+    // The budgets of a team stay apart by their filter when one of them changes.
+    expect(await json('teams update grouped --budget 20/week')).toMatchObject({
+      budgets: [{ models: ['claude-opus-*'] }, { usd: '20.00' }],
+    });
+    for (const [line, message] of [
+      ['limits set grouped --budget 5/session', '--each-session and the period session'],
+      ['limits set grouped --each-session --budget 5/day', '--each-session and the period session'],
+      ['limits set group nobody --rpm 1', 'no group has this name or id'],
+      ['limits set group --rpm 1', 'no team is called'],
+      ['limits set a b c --rpm 1', 'name one owner'],
+      ['limits set installation --provider nobody --rpm 1', 'nobody'],
+    ] as const)
+      expect(await remote(line)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(message) as string,
+      });
+    await remote('limits set installation --provider openai --budget none --rpm none');
+    expect(await json('limits show installation')).toMatchObject({ data: [] });
+  });
+
   it('are set on a team, and shown for a key with those of its team', async () => {
     const created = await remote('teams create search --budget 500/month@80');
     expect(created.code).toBe(0);
@@ -59,7 +122,7 @@ describe('limits on the command line', () => {
     const key = await json<OwnedKey>('keys create --team search --name batch --budget 10/day');
     await spend(gateway.database, key, '2.5');
     const shown = await remote('limits show search/batch');
-    expect(shown.stdout).toMatch(/^TEAM OR KEY +LIMIT +AMOUNT +USED /);
+    expect(shown.stdout).toMatch(/^OWNER +LIMIT +AMOUNT +USED /);
     expect(shown.stdout).toMatch(/^search\/batch +usd\/day +10\.00 +2\.50 +0\.00 +7\.50 +ok /m);
     expect(shown.stdout).toMatch(/^search +usd\/month +500\.00 +2\.50 /m);
     expect(shown.stdout.split('\n')).toHaveLength(5);

@@ -185,6 +185,74 @@ describe('a group', () => {
   });
 });
 
+describe('limits of a group', () => {
+  it('are created and changed with it, audited, and removed with it', async () => {
+    const team = await newTeam();
+    const budget = { usd: '100', period: 'day', alert_at: [80, 100] };
+    const group = await newGroup([team.id], { budgets: [budget], limits: { requests_per_minute: 60 } });
+    const before = await countOfLimits();
+    expect(group).toMatchObject({
+      limits: { requests_per_minute: 60 },
+      budgets: [{ usd: '100.00', alert_at: [80, 100], unpriced: 'allow' }],
+      each_session: null,
+    });
+    const changed = await postern.admin<Group>('PATCH', `/groups/${group.id}`, {
+      limits: null,
+      each_session: { budgets: [{ usd: '5', period: 'session' }] },
+    });
+    expect(changed).toMatchObject({
+      ...{ limits: null, budgets: [{ usd: '100.00' }], teams: [team.name] },
+      each_session: { budgets: [{ usd: '5.00' }] },
+    });
+    expect(changed.version).toBeGreaterThan(group.version);
+    expect(await countOfLimits()).toBeGreaterThan(before);
+    expect((await auditOf(group.id))[0]).toMatchObject({
+      what: 'group changed',
+      before: { limits: { requests_per_minute: 60 }, each_session: null },
+      after: { limits: null, each_session: { budgets: [{ usd: '5.00' }] } },
+    });
+    expect(await postern.admin('GET', `/limits?scope=group`)).toMatchObject({
+      data: [
+        { group: group.name, team: null },
+        { group: group.name, amount: '100.00' },
+      ],
+    });
+    await postern.admin('PATCH', `/groups/${group.id}`, { teams: [] });
+    await fetch(`${postern.url}/admin/v1/groups/${group.id}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    expect(await postern.admin('GET', `/limits?scope=group`)).toMatchObject({ data: [] });
+  });
+
+  it('count what its teams have used since the day began, also the one that joins with the budget', async () => {
+    const team = await newTeam();
+    await insertRow(postern.database, new Date(), { team_id: team.id, cost_usd: '2', charge_usd: '2' });
+    const group = await newGroup();
+    await postern.admin('PATCH', `/groups/${group.id}`, {
+      teams: [team.id],
+      budgets: [{ usd: '100', period: 'day' }],
+    });
+    const { data } = await postern.admin<{ data: { group: string; used: string }[] }>(
+      'GET',
+      '/limits?scope=group',
+    );
+    expect(data.find((limit) => limit.group === group.name)).toMatchObject({ used: '2.00' });
+    await postern.admin('PATCH', `/groups/${group.id}`, { budgets: [] });
+  });
+
+  it('are not seen by its members', async () => {
+    const team = await newTeam();
+    const group = await newGroup([team.id], { budgets: [{ usd: '100', period: 'day' }] });
+    const { token } = await postern.admin<{ token: string }>('POST', '/tokens', {
+      ...{ name: `member ${++names}`, role: 'team', teams: [team.id] },
+    });
+    const seen = await call(postern, 'GET', '/limits', undefined, { authorization: `Bearer ${token}` });
+    expect([seen.status, seen.body.data]).toEqual([200, []]);
+    await postern.admin('PATCH', `/groups/${group.id}`, { budgets: null });
+  });
+});
+
 describe('a team', () => {
   it('is created in a group, moves, and leaves it with null', async () => {
     const [from, to] = [await newGroup(), await newGroup()];

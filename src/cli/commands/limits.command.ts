@@ -1,31 +1,38 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
-import type { KeyView } from '../../keys/keys.schema.js';
 import type { LimitView } from '../../limits/limits.schema.js';
 import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
-import type { TeamView } from '../../teams/teams.schema.js';
 import { type Api, path } from '../api.js';
+import type { ShownLimits } from '../../limit-rules/limit-rules.schema.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
-import { findKeyId, findOwner } from '../lookup.js';
+import { findKeyId } from '../lookup.js';
+import { findLimitOwner } from './groups/limit-owner.js';
 import type { Style } from '../output.js';
 import { action, type Session } from '../session.js';
 import type { Column } from '../table.js';
 import { minuteTime } from '../times.js';
 import { noteBefore } from './options/budget-note.js';
 import {
+  addLimitFilterOptions,
   addLimitOptions,
   hasLimitOptions,
   LIMIT_OPTION_NAMES,
+  type LimitFilterOptions,
   limitMembersOf,
   type LimitOptions,
 } from './options/limit-options.js';
 
-const OWNER_ARGUMENT = ['<team or key>', 'team by name or ID; key by team/name, prefix or ID'] as const;
+const OWNER_ARGUMENT = [
+  '<owner...>',
+  'team by name or ID; key by team/name, prefix or ID; "group" and its name or ID; or "installation", for all calls',
+] as const;
 
 interface ListOptions extends PageOptions {
   team?: string;
   key?: string;
+  scope?: string;
+  provider?: string;
   state?: string;
 }
 
@@ -39,6 +46,8 @@ export function limitsCommand(): Command {
       .description('list limits and budgets with their use, newest first')
       .option('--team <name or id>', 'filter by team, its keys included')
       .option('--key <key>', 'filter by key: team/name, prefix or ID')
+      .option('--scope <scope>', 'filter by owner: installation, group, team or key')
+      .option('--provider <name>', 'only those that name this provider')
       .option('--state <state>', 'filter by state: ok, warned, exhausted or blocking, which rejects calls'),
   )
     .option('--json', 'print the page as JSON')
@@ -47,27 +56,38 @@ export function limitsCommand(): Command {
 
   limits
     .command('show')
-    .description('show the limits and budgets that apply to a team or key; for a key, those of its team too')
+    .description(
+      'show the limits and budgets that apply to a key, a team, a group or all calls; for a key, those of its team, the group of that and all calls too',
+    )
     .argument(...OWNER_ARGUMENT)
     .option('--wide', 'print every column in full, also if the terminal is narrower')
     .option('--json', 'print the list as JSON')
-    .addHelpText('after', '\nExamples:\n  postern limits show search\n  postern limits show search/ci')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  postern limits show search\n  postern limits show search/ci\n  postern limits show group dev\n  postern limits show installation',
+    )
     .action(action(show));
 
-  addLimitOptions(
-    limits
-      .command('set')
-      .description('set limits and budgets of a team or key; the others stay')
-      .argument(...OWNER_ARGUMENT),
+  addLimitFilterOptions(
+    addLimitOptions(
+      limits
+        .command('set')
+        .description('set limits and budgets of a team, a key, a group or all calls; the others stay')
+        .argument(...OWNER_ARGUMENT),
+    ),
   )
-    .option('--json', 'print the team or key as JSON')
+    .option('--json', 'print the owner as JSON')
     .addHelpText(
       'after',
       `
 Examples:
   postern limits set search --budget 500/month@80,100
   postern limits set search/ci --rpm 600 --tpm none
-  postern limits set search/ci --budget none`,
+  postern limits set search/ci --budget none
+  postern limits set search --model 'claude-opus-*' --budget 300/week
+  postern limits set search/agent --each-session --budget 5/session
+  postern limits set group dev --budget 100/day@80,100
+  postern limits set installation --provider openai --budget 5000/month`,
     )
     .action(action(set));
 
@@ -88,40 +108,54 @@ Examples:
   return limits;
 }
 
-async function list({ api, out }: Session, { team, key, state, ...paging }: ListOptions) {
-  const filter = { team, state, ...(key !== undefined && { key: await findKeyId(api, key) }) };
+async function list({ api, out }: Session, { team, key, scope, provider, state, ...paging }: ListOptions) {
+  const filter = {
+    team,
+    scope,
+    provider,
+    state,
+    ...(key !== undefined && { key: await findKeyId(api, key) }),
+  };
   const page = await listPages<Page<LimitView>>(api, 'limits', filter, paging);
   out.page(page, { noun: 'limits', columns: COLUMNS });
 }
 
-async function show({ api, out }: Session, _: object, text?: string) {
-  const { key, team } = await findOwner(api, text!);
-  const ofTeam = (await allOf(api, { team })).filter(({ scope }) => scope.startsWith('team'));
-  const data = key === null ? ofTeam : [...(await allOf(api, { key: key.id })), ...ofTeam];
+async function show({ api, out }: Session, _: object, ...words: string[]) {
+  const owner = await findLimitOwner(api, words.flat());
+  const of = async (filter: Filter, isOwn: (limit: LimitView) => boolean) =>
+    (await allOf(api, filter)).filter(isOwn);
+  const data = [
+    ...(owner.key === null ? [] : await allOf(api, { key: owner.key })),
+    ...(owner.team === null ? [] : await of({ team: owner.team }, ({ scope }) => scope.startsWith('team'))),
+    ...(owner.group === null ? [] : await of({ scope: 'group' }, ({ group }) => group === owner.group)),
+    ...(await allOf(api, { scope: 'installation' })),
+  ];
   const page = { data, next_cursor: null };
   out.page(page, { noun: 'limits', columns: COLUMNS });
   if (data.length === 0)
-    out.note(`Set one: ${cliCommand(`limits set ${shellQuoted(text!)} --budget 50/month`)}`);
+    out.note(
+      `Set one: ${cliCommand(`limits set ${words.flat().map(shellQuoted).join(' ')} --budget 50/month`)}`,
+    );
 }
 
-async function allOf(api: Api, filter: { team?: string; key?: string }): Promise<LimitView[]> {
+type Filter = { team?: string; key?: string; scope?: string };
+
+async function allOf(api: Api, filter: Filter): Promise<LimitView[]> {
   return (await listPages<Page<LimitView>>(api, 'limits', filter, { all: true })).data;
 }
 
-async function set({ api, out }: Session, options: LimitOptions, text?: string) {
+async function set(
+  { api, out }: Session,
+  options: LimitOptions & LimitFilterOptions,
+  ...words: string[]
+): Promise<void> {
   if (!hasLimitOptions(options)) throw new CliError(`nothing to set: give ${LIMIT_OPTION_NAMES}`);
-  const { key, team } = await findOwner(api, text!);
-  if (key === null) {
-    const present = await api.get<TeamView>(path('teams', team));
-    const changed = await api.patch<TeamView>(path('teams', team), limitMembersOf(options, present));
-    out.result(changed, () => `Set the limits of team ${changed.name}.`);
-    await noteBefore({ api, out }, { team }, present.budgets, changed.budgets);
-  } else {
-    const changed = await api.patch<KeyView>(path('keys', key.id), limitMembersOf(options, key));
-    out.result(changed, () => `Set the limits of key ${changed.team}/${changed.name}.`);
-    await noteBefore({ api, out }, { key: key.id }, key.budgets, changed.budgets);
-  }
-  out.note(`See them: ${cliCommand(`limits show ${shellQuoted(text!)}`)}`);
+  const owner = await findLimitOwner(api, words.flat());
+  const present = await api.get<ShownLimits>(owner.path);
+  const changed = await api.patch<ShownLimits>(owner.path, limitMembersOf(options, present));
+  out.result(changed, () => `Set the limits of ${owner.name}.`);
+  await noteBefore({ api, out }, owner.noted, present.budgets, changed.budgets);
+  out.note(`See them: ${cliCommand(`limits show ${words.flat().map(shellQuoted).join(' ')}`)}`);
 }
 
 async function reset(session: Session, options: { reason: string; subject?: string }, id?: string) {
@@ -154,7 +188,7 @@ function styleOf({ state }: LimitView): Style | undefined {
 }
 
 const COLUMNS: readonly Column<LimitView>[] = [
-  { head: 'TEAM OR KEY', cell: ownerOf, min: 12 },
+  { head: 'OWNER', cell: ownerOf, min: 12 },
   { head: 'LIMIT', cell: kindOf },
   { head: 'AMOUNT', cell: ({ amount }) => amount, align: 'right' },
   { head: 'USED', cell: ({ used }) => used, align: 'right' },

@@ -41,7 +41,9 @@ const ENDED: Record<string, string> = { key: ' (revoked)', team: ' (disabled)' }
 /** `postern apply` */
 export function applyCommand(): Command {
   return new Command('apply')
-    .description('change groups, teams, providers, routes, prices, keys, webhooks and sinks to match a file')
+    .description(
+      'change limits of all calls, groups, teams, providers, routes, prices, keys, webhooks and sinks to match a file',
+    )
     .requiredOption('-f, --file <file>', 'YAML or JSON file; - for standard input')
     .option('--dry-run', 'only print the plan')
     .option('--exit-code', 'with --dry-run: end with 2 if there is something to change, with 0 if not')

@@ -14,15 +14,15 @@ import type { WebhookView } from '../../../webhooks/webhooks.schema.js';
 /** An object of the file, with the members in the order in which they are written. */
 export type Item = Record<string, unknown>;
 
-/** Of a file for `postern apply`: its lists, in the order in which they are written. */
-export type ExportDocument = Record<string, Item[]>;
+/** Of a file for `postern apply`: its lists, and what stands alone, in the order in which they are written. */
+export type ExportDocument = Record<string, Item[] | Item>;
 
 /** In place of what is secret. */
 const AS_STORED = { stored: true };
 const SINCE_EVER = new Date(0).toISOString();
 
 // What an absent member means to `postern apply`, if it is not null.
-const OF_BUDGET = { mode: 'block', alert_at: [], unpriced: 'reject', reservation: 'typical' };
+const OF_BUDGET = { mode: 'block', alert_at: [], reservation: 'typical' };
 const OF_LIMITS = { budgets: [], filtered_limits: [] };
 const OF_TEAM = { ...OF_LIMITS, stream_usage: 'as_sent' };
 const OF_KEY = { ...OF_TEAM, endpoints: 'inference', idempotency: 'forward', websockets: false };
@@ -34,8 +34,13 @@ const OF_ROUTE = {
   default: false,
 };
 
-export function groupItem({ name, note }: GroupView): Item {
-  return item({ name, note });
+/** Of all calls. */
+export function installationItem(limits: ShownLimits): Item {
+  return item(limitsOf(limits, 'allow'), OF_LIMITS);
+}
+
+export function groupItem({ name, note, ...limits }: GroupView): Item {
+  return item({ name, note, ...limitsOf(limits, 'allow') }, OF_LIMITS);
 }
 
 export function teamItem(team: TeamView): Item {
@@ -119,7 +124,9 @@ export function sinkItem({ name, kind, url, target, enabled }: SinkView): Item {
   };
 }
 
-function limitsOf(shown: ShownLimits): Item {
+/** @param unpriced what a budget does with calls without a price, if it does not say */
+function limitsOf(shown: ShownLimits, unpriced = 'reject'): Item {
+  const budgetItem = (budget: Budget) => item({ ...budget }, { ...OF_BUDGET, unpriced });
   const eachOf = (each: ShownLimits['each_session']) =>
     each && item({ ...each, budgets: each.budgets.map(budgetItem) }, OF_LIMITS);
   return {
@@ -129,10 +136,6 @@ function limitsOf(shown: ShownLimits): Item {
     each_end_user: eachOf(shown.each_end_user),
     each_session: eachOf(shown.each_session),
   };
-}
-
-function budgetItem(budget: Budget): Item {
-  return item({ ...budget }, OF_BUDGET);
 }
 
 /** The members that are neither null nor what an absent one means. */

@@ -24,17 +24,30 @@ export function exportText(
   if (lists.length === 0) text.push('{}');
   for (const [list, items] of lists) {
     text.push('', `${list}:`);
+    if (!Array.isArray(items)) {
+      text.push(objectText(items));
+      continue;
+    }
     // One by one: the nodes of a whole list take far more memory than its text.
     for (const item of items) text.push(itemText(item, remark(item)));
   }
   return `${text.join('\n')}\n`;
 }
 
+function objectText(item: Item): string {
+  const document = new Document(item, OPTIONS);
+  layOut(document.contents, 1);
+  return indented(document);
+}
+
 function itemText(item: Item, remark: string | undefined): string {
   const document = new Document([item], OPTIONS);
-  const contents = document.contents as unknown as Node;
-  layOut(contents, 0);
+  layOut(document.contents, 0);
   if (remark !== undefined) (document.getIn([0, 'url'], true) as Node).comment = ` ${remark}`;
+  return indented(document);
+}
+
+function indented(document: Document): string {
   return document
     .toString(LAYOUT)
     .slice(0, -1)

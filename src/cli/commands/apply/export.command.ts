@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import type { Page } from '../../../database/page.js';
 import type { GroupView } from '../../../groups/groups.schema.js';
 import type { KeyView } from '../../../keys/keys.schema.js';
+import type { ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
 import type { PriceView } from '../../../pricing/prices.schema.js';
 import type { ProviderView } from '../../../providers/providers.schema.js';
 import type { RouteView } from '../../../routes/routes.schema.js';
@@ -73,6 +74,7 @@ async function everything(api: Api): Promise<Exported> {
   const sinks = await list<SinkView>('sinks');
   const keys = await allOf<KeyView>(api, 'keys', {});
   const prices = await allOf<PriceView>(api, 'prices', { source: 'custom' });
+  const installation = await api.get<ShownLimits>('limits/installation');
   const groups = await allOf<GroupView>(api, 'groups', {});
   const teams = await allOf<TeamView>(api, 'teams', {});
   const routes = await list<RouteView>('routes');
@@ -85,6 +87,7 @@ async function everything(api: Api): Promise<Exported> {
   const document = {
     providers: providers.filter(isStored).sort(by('name')).map(items.providerItem),
     routes: routes.sort(by('name')).map(items.routeItem),
+    installation: items.installationItem(installation),
     groups: groups.sort(by('name')).map(items.groupItem),
     teams: teams.sort(by('name')).map(items.teamItem),
     prices: prices.sort(by('catalog', 'model', 'effective_from')).map(items.priceItem),
@@ -110,7 +113,12 @@ async function ofTeam(api: Api, nameOrId: string): Promise<Exported> {
 
 /** With `--prune`, an empty list is rejected. */
 function withoutEmpty(document: ExportDocument): ExportDocument {
-  return Object.fromEntries(Object.entries(document).filter(([, items]) => items.length > 0));
+  return Object.fromEntries(Object.entries(document).filter(([, items]) => sizeOf(items) > 0));
+}
+
+/** Objects of a list, or members of what stands alone. */
+function sizeOf(items: ExportDocument[string]): number {
+  return Array.isArray(items) ? items.length : Object.keys(items).length;
 }
 
 /** Of a list with pages. */
@@ -157,9 +165,11 @@ async function headOf(api: Api, team: string | undefined): Promise<string[]> {
 }
 
 function countsOf(document: ExportDocument): string {
-  const counts = Object.entries(document).filter(([, items]) => items.length > 0);
-  return counts
-    .map(([list, { length }]) => `${length} ${length === 1 ? list.slice(0, -1) : list}`)
+  return Object.entries(document)
+    .flatMap(([list, items]) => {
+      if (!Array.isArray(items)) return [`limits of the ${list}`];
+      return items.length === 0 ? [] : [`${items.length} ${items.length === 1 ? list.slice(0, -1) : list}`];
+    })
     .join(', ');
 }
 

@@ -5,6 +5,7 @@ import type { TeamView } from '../../../teams/teams.schema.js';
 import { path } from '../../api.js';
 import { CliError } from '../../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../../list-options.js';
+import { limitLines } from '../options/limit-options.js';
 import { action, type Session } from '../../session.js';
 import type { Column } from '../../table.js';
 import { exactTime, minuteTime } from '../../times.js';
@@ -71,6 +72,7 @@ export function groupsCommand(): Command {
             ['name', group.name],
             ['teams', group.teams.join(', ') || 'none'],
             ['created', exactTime(group.created_at)],
+            ...limitLines(group),
             ...(group.note === null ? [] : [['note', group.note] as const]),
           ]),
         );
