@@ -71,6 +71,11 @@ async function isSettled(id: string): Promise<void> {
 /** A job that is due, and that only the process asks for. */
 async function dueFor(process: GatewayProcess): Promise<string> {
   checks.run = () => Promise.resolve(false);
+  // This one may have asked already, and keeps the lock for it while it runs.
+  await other.postern.database.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'postern-jobs'`,
+  );
   const id = await (await at(process)).create(key.key, '/v1/batches', created);
   other.provider.paths.set('GET /v1/batches/batch_1', { json: ended });
   await other.postern.database.query('UPDATE provider_job SET next_check_at = now() WHERE id = $1', [id]);
