@@ -2,6 +2,7 @@ import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { LimitRules } from '../../src/limit-rules/limit-rules.service.js';
+import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { NO_LIMITS } from '../../src/limit-rules/stored-rules.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { type Issued, JSON_TYPE, limitedForFile, type Reply, usageResponse } from './limited-gateway.js';
@@ -344,6 +345,32 @@ describe('a budget for each session', () => {
       /must not have the period session/,
     );
   });
+});
+
+it('forgets sessions that were not used for 10 days, 100,000 at once, and no other', async () => {
+  const key = await ofNewTeam({ each_session: { budgets: [{ usd: '5', period: 'session' }] } });
+  const { database, gateway } = limited.postern;
+  const many = (name: string, count: number, columns: string, values: string) =>
+    database.query(
+      `INSERT INTO limit_meter (rule_id, subject, window_start, ${columns})
+       SELECT r.id, '${name} ' || n, to_timestamp(0), ${values} FROM limit_rule r, generate_series(1, ${count}) n
+       WHERE r.owner_id = $1`,
+      [key.id],
+    );
+  await many('old', 100_000, 'spent, admitted_at', "1, now() - interval '11 days'");
+  await many('unused', 10, 'spent', '0');
+  await many('late', 10, 'spent, admitted_at', "1, now() - interval '9 days'");
+  await many('held', 10, 'spent, held, admitted_at', "1, 1, now() - interval '11 days'");
+  await gateway.app.get(LedgerService).sweep();
+  const left = await database.query<{ name: string; count: number }>(
+    `SELECT split_part(subject, ' ', 1) AS name, count(*)::int FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id
+     WHERE r.owner_id = $1 GROUP BY 1 ORDER BY 1`,
+    [key.id],
+  );
+  expect(left).toEqual([
+    { name: 'held', count: 10 },
+    { name: 'late', count: 10 },
+  ]);
 });
 
 describe('a new budget', () => {

@@ -142,6 +142,13 @@ export class Replicas {
     await this.add(workplace);
   }
 
+  /** Starts one again that was killed, in its folder and place. */
+  async startAgain(index: number): Promise<void> {
+    const replica = this.all[index]!;
+    replica.gateway = replica.workplace.gateway(this.settings);
+    replica.url = await replica.gateway.ready();
+  }
+
   /** The sum of the charges of a key in the log, and what its only budget says was spent, in billionths of a dollar. */
   async books(keyId: string): Promise<{ charged: bigint; spent: bigint; held: bigint }> {
     const [row] = await this.database.query<{ charged: string; spent: string; held: string }>(
