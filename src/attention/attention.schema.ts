@@ -46,7 +46,7 @@ const itemSchema = z
           name: z.string().meta({ description: 'Its name; of a key `team/key`.', example: 'search/ci' }),
         }),
       )
-      .meta({ description: 'The first 5 of them; empty for what has no name.' }),
+      .meta({ description: 'The first 5 of them, of `provider_failing` all; empty for what has no name.' }),
     detail: z.string().nullable().meta({
       description: 'More about the first of them; null if there is no more.',
       example: '25 of 25 calls failed in the last minutes, mostly insufficient_quota',

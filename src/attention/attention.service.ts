@@ -12,7 +12,7 @@ import { WebhooksService } from '../webhooks/webhooks.service.js';
 import type { WebhookView } from '../webhooks/webhooks.schema.js';
 import type { Attention, AttentionItem, AttentionKind } from './attention.schema.js';
 
-/** How many of each kind are named. */
+/** How many of each kind are named; failing providers all are, because lists of providers mark them. */
 const NAMED = 5;
 /** One failed delivery may be a restart of its receiver. */
 const FAILED_ATTEMPTS = 3;
@@ -114,7 +114,8 @@ function item(
   count = names.length,
   detail: string | null = null,
 ): AttentionItem {
-  return { kind, level, count, names: names.slice(0, NAMED).map(({ id, name }) => ({ id, name })), detail };
+  const named = kind === 'provider_failing' ? names : names.slice(0, NAMED);
+  return { kind, level, count, names: named.map(({ id, name }) => ({ id, name })), detail };
 }
 
 function named(name: string): Name {

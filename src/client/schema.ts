@@ -9089,7 +9089,7 @@ export interface components {
              * @example 2
              */
             count: number;
-            /** @description The first 5 of them; empty for what has no name. */
+            /** @description The first 5 of them, of `provider_failing` all; empty for what has no name. */
             names: {
                 /**
                  * @description ID of the key, limit, sink or webhook; null for what a name identifies.

@@ -316,10 +316,12 @@ export const COLUMNS = {
   ...FINALITY_COLUMNS,
 } as const satisfies Record<string, Column<unknown>>;
 
-type Columns = typeof COLUMNS;
-
 /** A row as stored in Postgres. */
-export type StoredRow = { -readonly [Name in keyof Columns]: ReturnType<Columns[Name]['toDomain']> };
+export type StoredRow = { -readonly [K in keyof All]: ReturnType<All[K]['toDomain']> };
+type All = typeof COLUMNS;
+
+/** Why a call failed: the first that is not null. */
+export const REASONS = ['provider_error_code', 'provider_error_type', 'error_cause', 'error_code'] as const;
 
 /** The names of all columns, in the order of the table. */
 export const COLUMN_NAMES = Object.keys(COLUMNS) as (keyof StoredRow)[];

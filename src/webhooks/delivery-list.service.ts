@@ -8,7 +8,8 @@ import type { Actor } from '../platform/actor.js';
 import { payloadOf } from './webhook-message.js';
 import { WebhookSecrets } from './webhook-secrets.service.js';
 import { deliveryState, messageOfAttempt } from './webhook-view.js';
-import { type EventType, Webhook } from './webhook.entity.js';
+import type { EventType } from './event-types.js';
+import { Webhook } from './webhook.entity.js';
 import type { DeliveryFilter, ListedDelivery, Replay } from './webhooks.schema.js';
 import { WEBHOOK, WebhooksService } from './webhooks.service.js';
 

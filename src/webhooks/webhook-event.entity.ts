@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
-import type { EventType } from './webhook.entity.js';
+import type { EventType } from './event-types.js';
 
 /** Something that happened, stored in the transaction that caused it. */
 @Entity('webhook_event', {

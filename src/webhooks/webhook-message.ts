@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { usdOf } from '../limit-rules/usd.js';
-import type { EventType, WebhookFormat } from './webhook.entity.js';
+import type { EventType } from './event-types.js';
+import type { WebhookFormat } from './webhook.entity.js';
 
 /** The type of the event that a test sends. */
 export const TEST_TYPE = 'webhook.test';

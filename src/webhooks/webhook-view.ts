@@ -1,6 +1,7 @@
 import type { WebhookTestResult, WebhookView } from './webhooks.schema.js';
 import type { Attempt } from './webhook-sender.service.js';
-import type { EventType, WebhookFormat } from './webhook.entity.js';
+import type { EventType } from './event-types.js';
+import type { WebhookFormat } from './webhook.entity.js';
 
 export interface WebhookRow {
   id: string;

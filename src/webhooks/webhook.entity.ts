@@ -1,20 +1,5 @@
 import { Check, Column, Entity, PrimaryColumn, UpdateDateColumn, VersionColumn } from 'typeorm';
-
-/** What webhooks can subscribe to. */
-export const EVENT_TYPES = [
-  'budget.threshold',
-  'budget.exhausted',
-  'provider.failing',
-  'provider.recovered',
-  'key.expiring',
-  'price.missing',
-  'journal.degraded',
-  'sink.lagging',
-  'refusals.high',
-  'job.lost',
-  'cost.unknown',
-] as const;
-export type EventType = (typeof EVENT_TYPES)[number];
+import type { EventType } from './event-types.js';
 
 /** `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack. */
 export const WEBHOOK_FORMATS = ['standard', 'slack'] as const;

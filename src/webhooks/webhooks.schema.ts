@@ -11,7 +11,8 @@ import {
   version,
 } from '../admin/fields.schema.js';
 import { checkWebhookUrl } from './webhook-url.js';
-import { EVENT_TYPES, WEBHOOK_FORMATS } from './webhook.entity.js';
+import { EVENT_TYPES } from './event-types.js';
+import { WEBHOOK_FORMATS } from './webhook.entity.js';
 
 const EVENTS_ABOUT = 'Types of the events that are delivered.';
 const FORMAT_ABOUT =

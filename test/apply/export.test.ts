@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { parse } from 'yaml';
 import { fileSchema } from '../../src/apply/file-schema.js';
 import { UNPRINTABLE } from '../../src/admin/fields.schema.js';
-import { EVENT_TYPES } from '../../src/webhooks/webhook.entity.js';
+import { EVENT_TYPES } from '../../src/webhooks/event-types.js';
 import { runCli } from '../cli/run-cli.js';
 import { runHere } from '../cli/run-here.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';

@@ -76,6 +76,20 @@ describe('lists', () => {
     expect(await attention()).toEqual([]);
   });
 
+  it('every provider that fails, because lists of providers mark them', async () => {
+    const names = ['one', 'two', 'three', 'four', 'five', 'six'];
+    for (const name of names) {
+      await postern.admin('POST', '/providers', { name, url: 'http://127.0.0.1:9', secret: null });
+      await postern.database.query(
+        `INSERT INTO failing_provider (provider, calls, failures, reason, last_call_at) VALUES ($1, 9, 9, '500', now())`,
+        [name],
+      );
+    }
+    const [item] = await only('provider_failing');
+    expect(item!.names.map(({ name }) => name).sort()).toEqual([...names].sort());
+    await postern.database.query('DELETE FROM failing_provider');
+  });
+
   it('keys that expire within 7 days, the first one first, and no others', async () => {
     const later = await create('later', { expires_at: inDays(6.5) });
     const soon = await create('soon', { expires_at: inDays(1) });

@@ -52,6 +52,26 @@ describe('postern requests tail', () => {
   });
 });
 
+describe('postern requests list', () => {
+  it('has the reason of failed calls beside their result, if there are any', async () => {
+    const quota = { status: 429, provider_error_type: 'tokens', provider_error_code: 'insufficient_quota' };
+    await insertRow(database, new Date('2031-02-01T00:00:01Z'), quota);
+    const refused = { status: 502, error_code: 'upstream_unreachable', error_cause: 'ECONNREFUSED' };
+    await insertRow(database, new Date('2031-02-01T00:00:02Z'), refused);
+    await insertRow(database, new Date('2031-02-02T00:00:01Z'));
+    const ofDay = async (day: string, until: string) => {
+      const list = start('requests', 'list', '--from', day, '--to', until);
+      await list.ended;
+      return list.stdout.split('\n');
+    };
+    const failed = await ofDay('2031-02-01', '2031-02-02');
+    expect(failed[0]).toMatch(/^STARTED +RESULT +REASON +KEY /);
+    expect(failed[1]).toMatch(/Z +502 +ECONNREFUSED /);
+    expect(failed[2]).toMatch(/Z +429 +insufficient_quota /);
+    expect((await ofDay('2031-02-02', '2031-02-03'))[0]).toMatch(/^STARTED +RESULT +KEY /);
+  });
+});
+
 describe('postern requests tail over HTTP', () => {
   it('waits for an unavailable gateway, and reports it once', async () => {
     const row = {

@@ -117,6 +117,42 @@ describeInBrowser('an incident in the console', () => {
     await done();
   });
 
+  it('calls a provider failing by the rule of the alert alone, in both tables', async () => {
+    for (const name of ['few', 'errors', 'well'])
+      await gateway.admin('POST', '/admin/v1/providers', { name, url: 'http://127.0.0.1:9', secret: null });
+    for (const [provider, failed, succeeded] of [
+      ['few', 1, 0],
+      ['errors', 2, 3],
+      ['well', 1, 9],
+    ] as const) {
+      for (let i = 0; i < failed; i++) await row({ provider, status: 500 });
+      for (let i = 0; i < succeeded; i++) await row({ provider });
+    }
+    const expected = {
+      groq: 'Failing',
+      few: 'Few calls',
+      errors: 'Errors',
+      well: 'Healthy',
+      first: 'No calls',
+    };
+    const { page, done } = await signedIn(gateway.url, '/');
+    for (const [path, table, column] of [
+      ['', 'Providers in the last hour', 'State'],
+      ['providers', 'Providers', 'Last hour'],
+    ] as const) {
+      await goTo(page, path);
+      const rows = page.getByRole('table', { name: table, exact: true }).locator('tbody tr');
+      for (const [name, state] of Object.entries(expected))
+        await rows
+          .filter({ hasText: name })
+          .locator(`td[data-label="${column}"]`)
+          .getByText(state, { exact: true })
+          .waitFor();
+    }
+    await gateway.database.query('DELETE FROM request_log');
+    await done();
+  });
+
   it('says why a call failed, in the list and in words in the drawer', async () => {
     const quota = await row({
       status: 429,

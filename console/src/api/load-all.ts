@@ -44,6 +44,13 @@ export const limitsQuery = queryOptions({
   placeholderData: keepPreviousData,
 });
 
+/** What needs somebody now. */
+export const attentionQuery = queryOptions({
+  queryKey: ['attention'],
+  queryFn: ({ signal }) => api.get('/admin/v1/attention', { signal }),
+  refetchInterval: 30_000,
+});
+
 /** All providers. */
 export const providersQuery = queryOptions({
   queryKey: ['providers'],

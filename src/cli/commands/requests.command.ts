@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
+import { REASONS } from '../../request-log/columns.js';
 import type { RequestView } from '../../requests/request-view.js';
 import type { Recorded } from '../../requests/requests.schema.js';
 import { ApiError, path, UnreachableError } from '../api.js';
@@ -74,7 +75,7 @@ Examples:
 
 async function list({ api, out }: Session, options: CallOptions & TimeOptions & PageOptions) {
   const page = await listPages<Page<RequestView>>(api, 'requests', await callQuery(api, options), options);
-  out.page(page, { noun: 'calls', columns: COLUMNS });
+  out.page(page, { noun: 'calls', columns: columnsOf(page.data.some((row) => reasonOf(row) !== null)) });
 }
 
 async function show({ api, out }: Session, _: object, id?: string) {
@@ -95,7 +96,7 @@ async function tail({ api, out }: Session, { lines = '10', ...options }: CallOpt
   if (!/^\d{1,3}$/.test(lines) || Number(lines) > MAX_LINES)
     throw new CliError(`--lines must be an integer from 0 to ${MAX_LINES}`);
   const query = await callQuery(api, options);
-  const layout = out.layout(COLUMNS);
+  const layout = out.layout(columnsOf(options.failed === true));
   const print = async (rows: readonly RequestView[]) => {
     if (out.isJson) return write(rows.map((row) => `${jsonText(row)}\n`).join(''));
     return write(rows.map((row) => `${layout.line(row)}\n`).join(''));
@@ -160,6 +161,18 @@ const COLUMNS: readonly Column<RequestView>[] = [
   { head: 'PROVIDER', cell: ({ provider }) => provider, min: 8, drop: 2 },
   { head: 'ID', cell: ({ id }) => id, drop: 1, width: 36 },
 ];
+
+const REASON: Column<RequestView> = { head: 'REASON', cell: reasonOf, min: 12, width: 20, drop: 4 };
+
+/** With the reason of failed calls beside their result, where there are such calls. */
+function columnsOf(hasReasons: boolean): readonly Column<RequestView>[] {
+  const [started, result, ...others] = COLUMNS;
+  return hasReasons ? [started!, result!, REASON, ...others] : COLUMNS;
+}
+
+function reasonOf(row: RequestView): string | null {
+  return REASONS.map((name) => row[name]).find((reason) => reason !== null) ?? null;
+}
 
 /** A name of a key is unique only within its team. A key that was deleted has only its ID. */
 function keyOf({ team, key, key_id: id }: RequestView): string {

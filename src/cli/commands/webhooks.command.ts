@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { EVENT_TYPES } from '../../webhooks/event-types.js';
 import type { Page } from '../../database/page.js';
 import { cliCommand } from '../../platform/cli-command.js';
 import type {
@@ -54,10 +55,7 @@ export function webhooksCommand(): Command {
       '[url]',
       'where events are sent; without it, prompts for the URL or reads it from standard input',
     )
-    .requiredOption(
-      '--events <types>',
-      'types separated by commas: budget.threshold, budget.exhausted, key.expiring, price.missing, journal.degraded, sink.lagging, job.lost, cost.unknown',
-    )
+    .requiredOption('--events <types>', `types separated by commas: ${EVENT_TYPES.join(', ')}`)
     .option('--format <format>', 'standard (default) or slack')
     .option('--json', 'print the webhook with "secret" as JSON')
     .addHelpText(

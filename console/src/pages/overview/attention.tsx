@@ -1,7 +1,8 @@
 import { Group, Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { api, type ResponseOf } from '../../api/client';
+import type { ResponseOf } from '../../api/client';
+import { attentionQuery } from '../../api/load-all';
 import { ErrorAlert } from '../../display/error-alert';
 import { PageLink } from '../../display/links';
 import { Section } from '../../display/section';
@@ -132,15 +133,14 @@ const KINDS: Record<Item['kind'], Kind> = {
   },
 };
 
+/** So many of a kind stand in its line. */
+const NAMED = 5;
+
 const TONES: Record<Item['level'], Tone> = { critical: 'bad', warning: 'warning', info: 'neutral' };
 
 /** What needs somebody now, before all figures; one line if nothing does. */
 export function Attention() {
-  const attention = useQuery({
-    queryKey: ['attention'],
-    queryFn: ({ signal }) => api.get('/admin/v1/attention', { signal }),
-    refetchInterval: 30_000,
-  });
+  const attention = useQuery(attentionQuery);
   const { data, error } = attention;
   if (data === undefined)
     return error === null ? (
@@ -172,13 +172,14 @@ export function Attention() {
 function Line({ item }: { item: Item }) {
   const { label, one, many, list, open } = KINDS[item.kind];
   // Of what has no name there is one.
-  const more = item.names.length === 0 ? 0 : item.count - item.names.length;
+  const names = item.names.slice(0, NAMED);
+  const more = names.length === 0 ? 0 : item.count - names.length;
   return (
     <li className={classes.line}>
       <StatusBadge tone={TONES[item.level]}>{label}</StatusBadge>
       <Text size="sm" className={classes.text}>
         {item.names.length === 0 ? one : `${count(item.count)} ${item.count === 1 ? one : many}: `}
-        {item.names.map((name, index) => (
+        {names.map((name, index) => (
           <span key={`${name.id} ${name.name}`}>
             {index > 0 && ', '}
             {open === undefined ? name.name : open(name)}

@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<Health>[] = [
   {
     id: 'state',
     header: 'State',
-    cell: ({ enabled, usage }) => <ProviderHealth enabled={enabled} lastHour={usage} />,
+    cell: ({ name, enabled, usage }) => <ProviderHealth name={name} enabled={enabled} lastHour={usage} />,
   },
   { id: 'calls', header: 'Calls', align: 'right', cell: ({ usage }) => count(usage?.calls ?? 0) },
   {

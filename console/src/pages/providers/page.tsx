@@ -118,7 +118,9 @@ function columnsOf(
     {
       id: 'status',
       header: 'Last hour',
-      cell: ({ enabled, name }) => <ProviderHealth enabled={enabled} lastHour={lastHours.get(name)} />,
+      cell: ({ enabled, name }) => (
+        <ProviderHealth name={name} enabled={enabled} lastHour={lastHours.get(name)} />
+      ),
     },
     {
       id: 'secret',

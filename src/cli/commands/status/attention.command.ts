@@ -8,6 +8,9 @@ import { count } from '../../table.js';
 /** Exit code with --exit-code if something is critical: 1 is a failure of the command. */
 const CRITICAL = 2;
 
+/** So many of a kind stand in its line. */
+const NAMED = 5;
+
 /** `postern attention` */
 export function attentionCommand(): Command {
   return new Command('attention')
@@ -52,8 +55,9 @@ const STYLES: Record<AttentionItem['level'], Style | undefined> = {
 function lineOf({ kind, level, count: number, names, detail }: AttentionItem) {
   const { one, many } = WORDS[kind];
   if (names.length === 0) return [level, one, STYLES[level]] as const;
-  const more = number - names.length;
-  const list = names.map(({ name }) => name).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
+  const shown = names.slice(0, NAMED);
+  const more = number - shown.length;
+  const list = shown.map(({ name }) => name).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
   const text = `${count(number)} ${number === 1 ? one : many}: ${list}${detail === null ? '' : ` (${detail})`}`;
   return [level, text, STYLES[level]] as const;
 }

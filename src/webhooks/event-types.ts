@@ -1,0 +1,15 @@
+/** What webhooks can subscribe to. */
+export const EVENT_TYPES = [
+  'budget.threshold',
+  'budget.exhausted',
+  'provider.failing',
+  'provider.recovered',
+  'key.expiring',
+  'price.missing',
+  'journal.degraded',
+  'sink.lagging',
+  'refusals.high',
+  'job.lost',
+  'cost.unknown',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
