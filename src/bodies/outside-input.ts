@@ -41,6 +41,8 @@ const TEXTS: readonly (readonly [what: number, isWhole: boolean, ...texts: strin
   ],
   [INPUT, IS_START, 'http:', 'https:', 'gs://', 's3://', 'file:'],
   [INPUT, IS_WHOLE, 'file_id', 'fileId', 'file_uri', 'fileUri', 'item_reference'],
+  // A small image may be thousands of tokens, and a page of a document more than its bytes.
+  [INPUT, IS_START, 'data:image/', 'image/', 'video/', 'data:application/pdf', 'application/pdf'],
   [TOOLS, IS_WHOLE, 'mcp', 'url_context', 'urlContext', 'codeExecution', 'retrieval'],
   [
     TOOLS,
@@ -87,10 +89,12 @@ const NAME = Buffer.from('"name"');
 
 /**
  * What a request names and does not show: input from elsewhere, such as URLs of images, IDs of files and stored conversations,
- * and tools that the provider runs. So its length says nothing about how much input is billed. Texts that only look like it
+ * images and documents, whose tokens are not in their bytes, and tools that the provider runs. So its length says nothing
+ * about how much input is billed. Texts that only look like it
  * count too, such as a message that begins with a URL.
  */
 export class OutsideInput {
+  /** There is input of which the length says nothing. */
   hasInput = false;
   hasTools = false;
 

@@ -4804,7 +4804,7 @@ export interface components {
              */
             output_limit: number | null;
             /**
-             * @description The most input tokens that the request can have: a token for each byte of its body. Null if input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), the body is no JSON, or it was not read as a whole before the call was interrupted.
+             * @description The most input tokens that the request can have: a token for each byte of its body. Null if input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), it has images or documents, the body is no JSON, or it was not read as a whole before the call was interrupted.
              * @example 4096
              */
             input_limit: number | null;
@@ -5097,7 +5097,7 @@ export interface components {
              */
             output_limit: number | null;
             /**
-             * @description The most input tokens that the request can have: a token for each byte of its body. Null if input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), the body is no JSON, or it was not read as a whole before the call was interrupted.
+             * @description The most input tokens that the request can have: a token for each byte of its body. Null if input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), it has images or documents, the body is no JSON, or it was not read as a whole before the call was interrupted.
              * @example 4096
              */
             input_limit: number | null;

@@ -47,7 +47,7 @@ export const FINALITY_COLUMNS = {
     toDomain: integer(Number.MAX_SAFE_INTEGER),
     description: 'The most input tokens that the request can have: a token for each byte of its body.',
     nullMeans:
-      'input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), the body is no JSON, or it was not read as a whole before the call was interrupted.',
+      'input may come from elsewhere (URLs, IDs of files, stored conversations, tools that the provider runs), it has images or documents, the body is no JSON, or it was not read as a whole before the call was interrupted.',
     example: 4_096,
   },
 } as const satisfies Record<string, Column<unknown>>;

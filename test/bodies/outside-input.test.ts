@@ -25,7 +25,7 @@ describe('a request', () => {
   const NAMED = 'functions of its own that are named like tools';
   it.each<[string, unknown]>([
     ['text', user({ type: 'text', text: 'See https://a.example, file_id "web_search" and mcp.' })],
-    ['an image in it', user({ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } })],
+    ['sound in it', user({ type: 'input_audio', input_audio: { data: 'UklGRg==', format: 'wav' } })],
     ['text that begins like a mark', user('hypertext', 'gallery', 'filed', 'mcp__files__read', 'item', '')],
     [NAMED, tools({ type: 'function', function: { name: 'web_search', parameters: {} } })],
     [NAMED, tools({ name: 'file_search_all', input_schema: {} }, { type: 'custom', name: 'mcp' })],
@@ -45,6 +45,15 @@ describe('a request', () => {
 
   it.each<[string, unknown]>([
     ['the URL of an image', user({ type: 'image_url', image_url: { url: 'https://a.example/i.png' } })],
+    ['an image in it', user({ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } })],
+    [
+      'an image of Anthropic',
+      user({ type: 'image', source: { media_type: 'image/png', data: 'iVBORw0KGgo=' } }),
+    ],
+    [
+      'a document of Gemini',
+      { contents: [{ inlineData: { mimeType: 'application/pdf', data: 'JVBERi0=' } }] },
+    ],
     ['a URL that is escaped', '{"input":[{"image_url":"http:\\/\\/a.example\\/i.png"}]}'],
     ['a URL with an escaped letter', '{"input":[{"image_url":"\\u0068ttps://a.example/i.png"}]}'],
     ['a URL in capitals', user({ type: 'image', source: { type: 'url', url: 'HTTPS://A.EXAMPLE/I.PNG' } })],
