@@ -1,10 +1,21 @@
-import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, Text, TextInput } from '@mantine/core';
+import {
+  ActionIcon,
+  Button,
+  Group,
+  NumberInput,
+  Paper,
+  Select,
+  Stack,
+  TagsInput,
+  Text,
+  TextInput,
+} from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { CloseIcon } from '../display/icons';
 import { AmountInput } from '../forms/amount-input';
 import { type Budget, NEW_BUDGET } from './limit-draft';
 
-const MAX_BUDGETS = 4;
+const MAX_BUDGETS = 32;
 const PERIODS = [
   { value: 'day', label: 'per day' },
   { value: 'week', label: 'per week' },
@@ -12,13 +23,15 @@ const PERIODS = [
   { value: 'total', label: 'in total' },
 ];
 
-/** Up to 4 budgets, in dollars or tokens. */
+/** Budgets in dollars or tokens: up to 4 for the same providers and models. */
 export function BudgetFields({
   budgets,
   onChange,
   errorOf,
   prefix,
   noteOf,
+  unpriced = 'reject',
+  ofSessions = false,
 }: {
   budgets: readonly Budget[];
   onChange: (budgets: Budget[]) => void;
@@ -28,7 +41,12 @@ export function BudgetFields({
   errorOf: (field: string) => string | undefined;
   /** The name of the member in the API. */
   prefix: string;
+  /** Of a new one. */
+  unpriced?: Budget['unpriced'] | undefined;
+  /** They are for each session, without another period. */
+  ofSessions?: boolean;
 }) {
+  const fresh: Budget = { ...NEW_BUDGET, unpriced, ...(ofSessions && { period: 'session' }) };
   const replace = (index: number, budget: Budget) =>
     onChange(budgets.map((old, at) => (at === index ? budget : old)));
   return (
@@ -47,7 +65,7 @@ export function BudgetFields({
       <OtherError find={() => errorOf(prefix)} />
       {budgets.length < MAX_BUDGETS && (
         <div>
-          <Button variant="default" size="xs" onClick={() => onChange([...budgets, NEW_BUDGET])}>
+          <Button variant="default" size="xs" onClick={() => onChange([...budgets, fresh])}>
             Add a budget
           </Button>
         </div>
@@ -111,15 +129,17 @@ function BudgetRow({
           onChange={(value) => onChange(value === 'usd' ? { ...rest, usd: '' } : { ...rest, tokens: 0 })}
           w={100}
         />
-        <Select
-          label="Period"
-          allowDeselect={false}
-          data={PERIODS}
-          value={budget.period}
-          onChange={(value) => onChange({ ...budget, period: value as Budget['period'] })}
-          error={errorOf('period')}
-          w={140}
-        />
+        {budget.period !== 'session' && (
+          <Select
+            label="Period"
+            allowDeselect={false}
+            data={PERIODS}
+            value={budget.period}
+            onChange={(value) => onChange({ ...budget, period: value as Budget['period'] })}
+            error={errorOf('period')}
+            w={140}
+          />
+        )}
         <ActionIcon
           variant="subtle"
           color="gray"
@@ -171,6 +191,21 @@ function BudgetRow({
           onChange={(value) => onChange({ ...budget, reservation: value as Budget['reservation'] })}
           flex="1 1 150px"
         />
+      </Group>
+      <Group gap="xs" align="flex-end" mt="xs" wrap="wrap">
+        {(['providers', 'models'] as const).map((name) => (
+          <TagsInput
+            key={name}
+            label={`Only some ${name}`}
+            placeholder={(budget[name] ?? []).length === 0 ? 'All' : undefined}
+            value={budget[name] ?? []}
+            onChange={(list) => onChange({ ...budget, [name]: list.length === 0 ? null : list })}
+            splitChars={[',', ' ']}
+            acceptValueOnBlur
+            error={errorOf(name)}
+            flex="1 1 180px"
+          />
+        ))}
       </Group>
       <OtherError find={() => errorOf('')} />
       {note}

@@ -8,6 +8,7 @@ import {
   endUserOrNull,
   type LimitMembers,
   NO_RATES,
+  type OwnLimits,
   type Rates,
   ratesOrNull,
 } from './limit-draft';
@@ -23,13 +24,39 @@ interface Props {
 
 /** Models, limits and budgets of a team or key. */
 export function LimitFields({ value, onChange, error, stored }: Props) {
-  const errorOf = (field: string) => error?.of(field);
-  const each: EndUserLimits = value.each_end_user ?? { ...NO_RATES, budgets: [] };
-  const changeEach = (changed: Partial<EndUserLimits>) =>
-    onChange({ ...value, each_end_user: endUserOrNull({ ...each, ...changed }) });
   return (
     <Stack gap="md">
       <ModelFields value={value} onChange={onChange} error={error} />
+      <OwnLimitFields
+        value={value}
+        onChange={(limits) => onChange({ ...value, ...limits })}
+        error={error}
+        stored={stored}
+      />
+    </Stack>
+  );
+}
+
+interface OwnProps {
+  value: OwnLimits;
+  onChange: (value: OwnLimits) => void;
+  error: ApiError | undefined;
+  stored: Props['stored'] | undefined;
+  /** What a new budget does with calls of models without a price. */
+  unpriced?: Budget['unpriced'];
+}
+
+/** Limits and budgets, also of a group or of all calls. */
+export function OwnLimitFields({ value, onChange, error, stored, unpriced }: OwnProps) {
+  const errorOf = (field: string) => error?.of(field);
+  const each: EndUserLimits = value.each_end_user ?? NO_EACH;
+  const changeEach = (changed: Partial<EndUserLimits>) =>
+    onChange({ ...value, each_end_user: endUserOrNull({ ...each, ...changed }) });
+  const session: EndUserLimits = value.each_session ?? NO_EACH;
+  const changeSession = (changed: Partial<EndUserLimits>) =>
+    onChange({ ...value, each_session: endUserOrNull({ ...session, ...changed }) });
+  return (
+    <>
       <Fieldset legend="Limits of all calls" p="sm">
         <RateFields
           rates={value.limits ?? NO_RATES}
@@ -44,6 +71,7 @@ export function LimitFields({ value, onChange, error, stored }: Props) {
           onChange={(budgets) => onChange({ ...value, budgets })}
           errorOf={errorOf}
           prefix="budgets"
+          unpriced={unpriced}
           noteOf={(budget) =>
             stored !== undefined &&
             !stored.budgets.some((other) => isSameBudget(other, budget)) && (
@@ -52,7 +80,13 @@ export function LimitFields({ value, onChange, error, stored }: Props) {
           }
         />
       </Fieldset>
-      <EachEndUser initiallyOpen={value.each_end_user !== null} onOff={() => changeEach(NO_EACH)}>
+      <Each
+        label="Limit each end user separately"
+        description="Callers name their end users themselves. This shares fairly among honest callers; it stops nobody who lies."
+        legend="Limits of each end user"
+        initiallyOpen={value.each_end_user !== null}
+        onOff={() => changeEach(NO_EACH)}
+      >
         <RateFields
           rates={each}
           onChange={changeEach}
@@ -66,19 +100,50 @@ export function LimitFields({ value, onChange, error, stored }: Props) {
           onChange={(budgets) => changeEach({ budgets })}
           errorOf={errorOf}
           prefix="each_end_user.budgets"
+          unpriced={unpriced}
         />
-      </EachEndUser>
-    </Stack>
+      </Each>
+      <Each
+        label="Limit each session separately"
+        description="A header of the call names its session. Calls that name none are not counted."
+        legend="Limits of each session"
+        initiallyOpen={value.each_session !== null}
+        onOff={() => changeSession(NO_EACH)}
+      >
+        <RateFields
+          rates={session}
+          onChange={changeSession}
+          errorOf={(field) => errorOf(`each_session.${field}`)}
+        />
+        <Text size="sm" fw={500} mt="sm" mb={4}>
+          Budgets
+        </Text>
+        <BudgetFields
+          budgets={session.budgets}
+          onChange={(budgets) => changeSession({ budgets })}
+          errorOf={errorOf}
+          prefix="each_session.budgets"
+          unpriced={unpriced}
+          ofSessions
+        />
+      </Each>
+    </>
   );
 }
 
 const NO_EACH: EndUserLimits = { ...NO_RATES, budgets: [] };
 
-function EachEndUser({
+function Each({
+  label,
+  description,
+  legend,
   initiallyOpen,
   onOff,
   children,
 }: {
+  label: string;
+  description: string;
+  legend: string;
   initiallyOpen: boolean;
   onOff: () => void;
   children: React.ReactNode;
@@ -87,8 +152,8 @@ function EachEndUser({
   return (
     <>
       <Switch
-        label="Limit each end user separately"
-        description="Callers name their end users themselves. This shares fairly among honest callers; it stops nobody who lies."
+        label={label}
+        description={description}
         checked={on}
         onChange={(event) => {
           setOn(event.currentTarget.checked);
@@ -96,7 +161,7 @@ function EachEndUser({
         }}
       />
       {on && (
-        <Fieldset legend="Limits of each end user" p="sm">
+        <Fieldset legend={legend} p="sm">
           {children}
         </Fieldset>
       )}

@@ -10,11 +10,17 @@ import { useUsage } from '../usage/use-usage';
 import type { Budget } from './limit-draft';
 
 /** Whose budget it is, as usage is filtered. */
-export type BudgetOwner = { team: string } | { key: string };
+export type BudgetOwner = { team: string } | { key: string } | { group: string } | Record<never, never>;
 
 /** What tells the budgets of one owner apart. One that has it already keeps what was used. */
 export function isSameBudget(a: Budget, b: Budget): boolean {
-  return a.period === b.period && (a.usd === undefined) === (b.usd === undefined);
+  return (
+    a.period === b.period && (a.usd === undefined) === (b.usd === undefined) && filterOf(a) === filterOf(b)
+  );
+}
+
+function filterOf({ providers, models }: Budget): string {
+  return JSON.stringify([providers ?? null, models ?? null]);
 }
 
 /** Says of a budget that is not stored yet from when it counts, and what was used in its day, week or month. */
@@ -30,7 +36,8 @@ export function UsedBefore({ owner, budget }: { owner: BudgetOwner; budget: Budg
   );
   if (usage.error !== null) return <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />;
   const totals = usage.data?.totals;
-  const used = usedOf(budget, totals);
+  // What was used of some providers and models is not added up here.
+  const used = budget.providers == null && budget.models == null ? usedOf(budget, totals) : undefined;
   return (
     <Text size="xs" c="dimmed" mt="xs" role="status">
       {hasStart ? `Counts from the start of its ${period}.` : 'Counts from when it is saved.'}

@@ -52,6 +52,51 @@ export function groupFlows(gateway: ConsoleGateway): void {
     await done();
   });
 
+  it('have budgets, and all calls have some for a provider, which the page Limits shows', async () => {
+    await gateway.admin('POST', '/admin/v1/providers', {
+      ...{ name: 'of-budget', url: 'http://127.0.0.1:9', secret: null },
+    });
+    const { page, done } = await signedIn(gateway.url, '/teams');
+    await page.getByRole('table', { name: 'Groups' }).getByText('dev', { exact: true }).click();
+    const form = page.getByRole('dialog', { name: 'Edit group dev' });
+    await form.getByRole('button', { name: 'Add a budget' }).click();
+    await form.getByRole('group', { name: 'Budget 1' }).getByLabel('Amount').fill('100');
+    await checkAppearance(page);
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.waitFor({ state: 'detached' });
+    expect(await gateway.admin('GET', '/admin/v1/groups/dev')).toMatchObject({
+      budgets: [{ usd: '100.00', period: 'month', unpriced: 'allow' }],
+    });
+    await page.getByRole('link', { name: 'Limits', exact: true }).click();
+    await page.getByRole('button', { name: 'Limits of all calls' }).click();
+    const all = page.getByRole('dialog', { name: 'Limits of all calls' });
+    await all.getByRole('button', { name: 'Add a budget' }).click();
+    const budget = all.getByRole('group', { name: 'Budget 1' });
+    await budget.getByLabel('Amount').fill('5000');
+    await budget.getByLabel('Only some providers').fill('of-budget');
+    await budget.getByLabel('Only some providers').press('Enter');
+    await checkAppearance(page);
+    await all.getByRole('button', { name: 'Save' }).click();
+    await all.waitFor({ state: 'detached' });
+    expect(await gateway.admin('GET', '/admin/v1/limits/installation')).toMatchObject({
+      budgets: [{ usd: '5000.00', providers: ['of-budget'] }],
+    });
+    const rows = page.getByRole('table', { name: 'Limits' }).getByRole('row');
+    await rows.filter({ hasText: 'All calls' }).getByText('Budget per month, only of-budget').waitFor();
+    await rows
+      .filter({ hasText: 'Group dev' })
+      .getByRole('link', { name: 'Group dev', exact: true })
+      .waitFor();
+    await settled(page);
+    await checkAppearance(page);
+    await page.getByRole('combobox', { name: 'Owner' }).click();
+    await page.getByRole('option', { name: 'Groups' }).click();
+    await rows.filter({ hasText: 'All calls' }).waitFor({ state: 'detached' });
+    await gateway.admin('PATCH', '/admin/v1/limits/installation', { budgets: [] });
+    await gateway.admin('PATCH', '/admin/v1/groups/dev', { budgets: [] });
+    await done();
+  });
+
   it('add the usage up, and lead to that of their teams', async () => {
     const { page, done } = await signedIn(gateway.url, '/usage?range=1h&by=group');
     const row = page.getByRole('row').filter({ hasText: 'dev' });
@@ -76,6 +121,7 @@ export function groupFlows(gateway: ConsoleGateway): void {
     await confirm.getByRole('textbox').fill('dev');
     await confirm.getByRole('button', { name: 'Delete group' }).click();
     await page.getByText('There is no group').waitFor();
+    await settled(page);
     await done();
 
     await gateway.admin('POST', '/admin/v1/groups', { name: 'ops', teams: ['grouped-a'] });

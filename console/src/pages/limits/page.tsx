@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { api } from '../../api/client';
 import { teamsQuery } from '../../api/load-all';
-import { useMayChange } from '../../app/session';
+import { useIsMember, useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { FullName } from '../../display/full-name';
 import { PageLink } from '../../display/links';
@@ -27,6 +27,7 @@ import { Rejected } from '../../refusals/rejected';
 import { type Column, DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { sharedState, useUrlState } from '../../url/url-state';
+import { InstallationForm } from './installation-form';
 import { ResetLimit } from './reset-limit';
 
 const STATES: Readonly<Record<Limit['state'], string>> = {
@@ -42,13 +43,27 @@ const TONES: Readonly<Record<Limit['state'], Tone>> = {
   ok: 'good',
 };
 
+const SCOPES = [
+  { value: 'installation', label: 'All calls' },
+  { value: 'group', label: 'Groups' },
+  { value: 'team', label: 'Teams' },
+  { value: 'key', label: 'Keys' },
+];
+
 export default function Limits() {
   const [url, setUrl] = useUrlState();
   const [reset, setReset] = useState<Limit>();
   const mayChange = useMayChange();
   const teams = useQuery(teamsQuery).data?.rows;
-  const { team, key, state } = url;
-  const filter = { team, key, state };
+  const isMember = useIsMember();
+  const [edited, setEdited] = useState(false);
+  const installation = useQuery({
+    queryKey: ['limits', 'installation'],
+    queryFn: ({ signal }) => api.get('/admin/v1/limits/installation', { signal }),
+    enabled: mayChange,
+  }).data;
+  const { team, key, state, scope } = url;
+  const filter = { team, key, state, scope };
   const list = usePages<Limit>(
     ['limits', filter],
     (cursor, signal) => api.get('/admin/v1/limits', { query: { ...filter, limit: 500, cursor }, signal }),
@@ -64,7 +79,16 @@ export default function Limits() {
       <PageHeader
         title="Limits"
         description="What teams and keys may use, and how much of it is used. Those that reject calls come first."
-      />
+      >
+        {installation !== undefined && (
+          <Button variant="default" onClick={() => setEdited(true)}>
+            Limits of all calls
+          </Button>
+        )}
+      </PageHeader>
+      {edited && installation !== undefined && (
+        <InstallationForm shown={installation} onClose={() => setEdited(false)} />
+      )}
       <Group gap="sm" mb="md">
         <SegmentedControl
           size="xs"
@@ -88,6 +112,19 @@ export default function Limits() {
           data={(teams ?? []).map(({ id, name }) => ({ value: id, label: name }))}
           clearButtonProps={{ 'aria-label': 'All teams' }}
         />
+        {!isMember && (
+          <Select
+            size="xs"
+            w={170}
+            aria-label="Owner"
+            placeholder="All owners"
+            clearable
+            value={scope ?? null}
+            onChange={(value) => setUrl({ scope: value ?? undefined })}
+            data={SCOPES}
+            clearButtonProps={{ 'aria-label': 'All owners' }}
+          />
+        )}
         {url.key !== undefined && (
           <Button size="xs" variant="default" onClick={() => setUrl({ key: undefined })}>
             Show all keys
@@ -131,7 +168,7 @@ export default function Limits() {
 const COLUMNS: readonly Column<Limit>[] = [
   {
     id: 'owner',
-    header: 'Team / key',
+    header: 'Owner',
     cell: (limit) => (
       <Stack gap={0}>
         <OwnerLink limit={limit} />
@@ -213,6 +250,12 @@ function OwnerLink({ limit }: { limit: Limit }) {
   const [url] = useUrlState();
   const { team, key, owner_id: id } = limit;
   const shared = sharedState(url);
+  if (limit.group !== null)
+    return (
+      <PageLink to="/teams" search={{ ...shared, group: limit.group }} size="sm" className="truncated">
+        {limitOwner(limit)}
+      </PageLink>
+    );
   if (team === null) return <Text size="sm">{limitOwner(limit)}</Text>;
   return key === null ? (
     <PageLink to="/teams" search={{ ...shared, open: id }} size="sm" className="truncated">
@@ -229,7 +272,15 @@ function OwnerLink({ limit }: { limit: Limit }) {
 function RaiseLink({ limit }: { limit: Limit }) {
   const [url] = useUrlState();
   const id = limit.owner_id;
+  // The form of all calls is on this page.
+  if (limit.team === null && limit.group === null) return null;
   const label = `Raise ${limitTitle(limit).toLowerCase()} of ${limitOwner(limit)}`;
+  if (limit.group !== null)
+    return (
+      <PageLink to="/teams" search={{ ...sharedState(url), group: limit.group }} size="sm" aria-label={label}>
+        Raise
+      </PageLink>
+    );
   return limit.key === null ? (
     <PageLink to="/teams" search={{ ...sharedState(url), open: id }} size="sm" aria-label={label}>
       Raise

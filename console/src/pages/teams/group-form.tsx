@@ -7,16 +7,18 @@ import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { RemoveAction } from '../../forms/remove-action';
 import { useSave } from '../../forms/use-save';
+import { NO_LIMITS, type OwnLimits, ownLimitsOf } from '../../limits/limit-draft';
+import { OwnLimitFields } from '../../limits/limit-fields';
 import { GROUP_LISTS, type TeamGroup } from './group';
 
-type GroupDraft = Pick<TeamGroup, 'name' | 'note' | 'teams'>;
+type GroupDraft = OwnLimits & Pick<TeamGroup, 'name' | 'note' | 'teams'>;
 
 /** Creates a group, or changes the one that is given. */
 export function GroupForm({ shown, onClose }: { shown?: TeamGroup; onClose: () => void }) {
   const stored: GroupDraft =
     shown === undefined
-      ? { name: '', note: null, teams: [] }
-      : { name: shown.name, note: shown.note, teams: shown.teams };
+      ? { name: '', note: null, teams: [], ...NO_LIMITS }
+      : { name: shown.name, note: shown.note, teams: shown.teams, ...ownLimitsOf(shown) };
   const [draft, setDraft] = useState(stored);
   const teams = useQuery(teamsQuery).data?.rows ?? [];
   const changes = changesOf(stored, { ...draft, teams: [...draft.teams].sort(byCodeUnit) });
@@ -73,6 +75,13 @@ export function GroupForm({ shown, onClose }: { shown?: TeamGroup; onClose: () =
         autosize
         minRows={1}
         maxRows={8}
+      />
+      <OwnLimitFields
+        value={draft}
+        onChange={(limits) => setDraft({ ...draft, ...limits })}
+        error={error}
+        stored={shown && { owner: { group: shown.name }, budgets: shown.budgets }}
+        unpriced="allow"
       />
       {shown?.teams.length === 0 && (
         <div>

@@ -13,6 +13,9 @@ import { sharedState, type UrlState, useUrlState } from '../../url/url-state';
 import type { UsagePage } from '../../usage/metrics';
 import { UnknownCost } from '../../usage/unknown-cost';
 import { useUsage } from '../../usage/use-usage';
+import { limitsQuery } from '../../api/load-all';
+import { BudgetCell } from '../../limits/budget-cell';
+import { byUrgency, isBudget, type Limit } from '../../limits/limit';
 import { groupsQuery, type TeamGroup } from './group';
 import { GroupForm } from './group-form';
 
@@ -23,7 +26,11 @@ export function Groups({ range }: { range: TimeRange }) {
   const [form, setForm] = useState<'new' | TeamGroup>();
   const groups = useQuery(groupsQuery);
   const usage = useUsage({ ...range.query, group_by: 'group', sort: 'cost', limit: 500 }).data;
-  const columns = useMemo(() => columnsOf(usage, range.label, url), [usage, range.label, url]);
+  const limits = useQuery(limitsQuery).data?.rows;
+  const columns = useMemo(
+    () => columnsOf(usage, limits, range.label, url),
+    [usage, limits, range.label, url],
+  );
   const rows = groups.data?.rows;
   const create = mayChange && (
     <Button variant="default" onClick={() => setForm('new')}>
@@ -42,7 +49,7 @@ export function Groups({ range }: { range: TimeRange }) {
         {...(mayChange && { onOpen: setForm })}
         empty={
           <EmptyState title="There is no group" action={create}>
-            A group holds teams, whose usage is then added up.
+            A group holds teams, which share its limits and whose usage is added up.
           </EmptyState>
         }
       />
@@ -53,7 +60,16 @@ export function Groups({ range }: { range: TimeRange }) {
   );
 }
 
-function columnsOf(usage: UsagePage | undefined, rangeLabel: string, url: UrlState): Column<TeamGroup>[] {
+function columnsOf(
+  usage: UsagePage | undefined,
+  limits: readonly Limit[] | undefined,
+  rangeLabel: string,
+  url: UrlState,
+): Column<TeamGroup>[] {
+  const budgetOf = (id: string) =>
+    [...(limits ?? [])]
+      .sort(byUrgency)
+      .find((limit) => limit.owner_id === id && limit.scope === 'group' && isBudget(limit));
   const sums = new Map((usage?.data ?? []).map((row) => [row.group, row]));
   return [
     {
@@ -104,6 +120,12 @@ function columnsOf(usage: UsagePage | undefined, rangeLabel: string, url: UrlSta
           </PageLink>
         );
       },
+    },
+    {
+      id: 'budget',
+      header: 'Budget',
+      wholeLine: true,
+      cell: ({ id }) => <BudgetCell limit={budgetOf(id)} />,
     },
   ];
 }
