@@ -265,7 +265,9 @@ export async function seedProvidersAndLimits(url: string, send: Send): Promise<v
            CASE r.resource WHEN 'usd' THEN $3 ELSE $4 END::bigint, CASE r.period WHEN 'total' THEN 0 ELSE r.amount / 100 END,
            CASE r.period WHEN 'month' THEN CASE team.name WHEN 'support' THEN 37 ELSE 0 END ELSE 0 END
          FROM limit_rule r JOIN team ON team.id = r.scope_id
-         WHERE team.name = $1 AND r.period = $2 AND r.resource IN ('usd', 'tokens')`,
+         WHERE team.name = $1 AND r.period = $2 AND r.resource IN ('usd', 'tokens')
+         ON CONFLICT (rule_id, subject, window_start)
+         DO UPDATE SET spent = EXCLUDED.spent, held = EXCLUDED.held, refused = EXCLUDED.refused`,
         [team, period, Math.round(usd * 1e9), tokens],
       );
     }
@@ -291,7 +293,8 @@ async function limitOneKey(client: pg.Client, send: Send): Promise<void> {
   });
   await client.query(
     `INSERT INTO limit_meter (rule_id, subject, window_start, spent)
-     SELECT id, '', date_trunc('month', now(), time_zone), $2::bigint FROM limit_rule WHERE scope_id = $1`,
+     SELECT id, '', date_trunc('month', now(), time_zone), $2::bigint FROM limit_rule WHERE scope_id = $1
+     ON CONFLICT (rule_id, subject, window_start) DO UPDATE SET spent = EXCLUDED.spent`,
     [id, Math.round(usd * 1e9)],
   );
 }
