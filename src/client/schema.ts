@@ -8625,6 +8625,8 @@ export interface components {
             team_models: string[] | null;
             /** @description Limits and budgets that apply to calls with this key, those of its team included. Those of each end user of the key are shown for the end user in `x-gateway-user`. */
             limits: components["schemas"]["OwnLimit"][];
+            /** @description Limits and budgets that calls with this key share with others: those of the group of its team, and of all calls. Without amounts. */
+            shared_limits: components["schemas"]["SharedLimit"][];
         };
         OwnLimit: {
             /**
@@ -8695,6 +8697,49 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             resets_at: string | null;
+        };
+        SharedLimit: {
+            /**
+             * @description Whose it is; `…_end_user`, `…_session`: each end user or session of its calls has the amount for itself.
+             * @example team
+             * @enum {string}
+             */
+            scope: "installation" | "installation_end_user" | "installation_session" | "group" | "group_end_user" | "group_session" | "team" | "team_end_user" | "team_session" | "key" | "key_end_user" | "key_session";
+            /**
+             * @description What is limited.
+             * @enum {string}
+             */
+            resource: "requests" | "tokens" | "concurrent_requests" | "usd";
+            /**
+             * @description `minute`: any 60 seconds; `at_once`: at the same time; else the period of a budget.
+             * @enum {string}
+             */
+            period: "minute" | "at_once" | "day" | "week" | "month" | "total" | "session";
+            /**
+             * @description Only calls to these providers count; null: all.
+             * @example [
+             *       "openai"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description Only calls of these models count; null: all.
+             * @example [
+             *       "claude-opus-*"
+             *     ]
+             */
+            models: string[] | null;
+            /**
+             * Format: date-time
+             * @description When the budget resets; null if it never does, and for other limits.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            resets_at: string | null;
+            /**
+             * @description Whether it rejects calls now.
+             * @example false
+             */
+            blocking: boolean;
         };
         OwnUsage: {
             /**

@@ -114,6 +114,12 @@ const OF_CALLER = `${select(`meter.subject IN ('', $3)`)}
   WHERE owner_id IN ($1, $2) AND (scope IN ('team', 'key') OR (scope = 'key_end_user' AND $3::text IS NOT NULL))
   ORDER BY id`;
 
+/** The rules of the installation and of a team's group that reject calls. Without those of end users and sessions. */
+const SHARED = `${select()}
+  WHERE mode = 'block' AND (scope = 'installation'
+    OR scope = 'group' AND owner_id = (SELECT group_id FROM team WHERE id = $1))
+  ORDER BY id`;
+
 /** Changes of the installation one after the other: it has no row of its own. */
 const LOCK_INSTALLATION = `SELECT pg_advisory_xact_lock(hashtext('postern limits of the installation'))`;
 
@@ -170,6 +176,12 @@ export class LimitsService {
   /** The rules that apply to the calls of a key. @param subject of an end user; null: without the rules of end users */
   async ofCaller(keyId: string, teamId: string, subject: string | null): Promise<LimitView[]> {
     const rows = await this.dataSource.query<LimitRow[]>(OF_CALLER, [keyId, teamId, subject]);
+    return rows.map(limitView);
+  }
+
+  /** The rules that the calls of a team share with others: of its group and of the installation. */
+  async sharedBy(teamId: string): Promise<LimitView[]> {
+    const rows = await this.dataSource.query<LimitRow[]>(SHARED, [teamId]);
     return rows.map(limitView);
   }
 

@@ -24,6 +24,15 @@ export const ownLimitSchema = limitSchema
   .meta({ id: 'OwnLimit' });
 export const OWN_LIMIT = Object.keys(ownLimitSchema.shape) as (keyof z.output<typeof ownLimitSchema>)[];
 
+/** Of the group of the team, or of all calls. What others use is not for the holder of a key: it has no amounts. */
+const sharedLimitSchema = limitSchema
+  .pick({ scope: true, resource: true, period: true, providers: true, models: true, resets_at: true })
+  .extend({
+    blocking: z.boolean().meta({ description: 'Whether it rejects calls now.', example: false }),
+  })
+  .meta({ id: 'SharedLimit' });
+export const SHARED_LIMIT = ['scope', 'resource', 'period', 'providers', 'models', 'resets_at'] as const;
+
 const patterns = (description: string) =>
   z
     .array(z.string())
@@ -54,6 +63,10 @@ export const ownKeySchema = z
     limits: z.array(ownLimitSchema).meta({
       description:
         'Limits and budgets that apply to calls with this key, those of its team included. Those of each end user of the key are shown for the end user in `x-gateway-user`.',
+    }),
+    shared_limits: z.array(sharedLimitSchema).meta({
+      description:
+        'Limits and budgets that calls with this key share with others: those of the group of its team, and of all calls. Without amounts.',
     }),
   })
   .meta({ id: 'OwnKey' });

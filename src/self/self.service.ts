@@ -9,7 +9,14 @@ import { LedgerService } from '../limits/ledger/ledger.service.js';
 import { LimitsService } from '../limits/limits.service.js';
 import { ReaderPool } from '../requests/reader-pool.js';
 import { UsageTotals } from '../usage/usage-totals.js';
-import { OWN_LIMIT, OWN_SUMS, type OwnKey, type OwnUsage, type OwnUsageQuery } from './self.schema.js';
+import {
+  OWN_LIMIT,
+  OWN_SUMS,
+  SHARED_LIMIT,
+  type OwnKey,
+  type OwnUsage,
+  type OwnUsageQuery,
+} from './self.schema.js';
 
 interface KeyRow {
   name: string;
@@ -68,6 +75,7 @@ export class SelfService {
     if (row === undefined) throw new GatewayError('invalid_api_key');
     const subject = endUser === null ? null : this.ledger.subjectOf(endUser);
     const limits = await this.limits.ofCaller(keyId, teamId, subject);
+    const shared = await this.limits.sharedBy(teamId);
     return {
       name: row.name,
       prefix: row.prefix,
@@ -81,6 +89,10 @@ export class SelfService {
       models: row.models,
       team_models: row.team_models,
       limits: limits.map((limit) => pick(limit, OWN_LIMIT)),
+      shared_limits: shared.map((limit) => ({
+        ...pick(limit, SHARED_LIMIT),
+        blocking: limit.state === 'blocking' || limit.state === 'exhausted',
+      })),
     };
   }
 

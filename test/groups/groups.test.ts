@@ -241,6 +241,32 @@ describe('limits of a group', () => {
     await postern.admin('PATCH', `/groups/${group.id}`, { budgets: [] });
   });
 
+  it('and of all calls are shown to the holder of a key without amounts', async () => {
+    const team = await newTeam();
+    const group = await newGroup([team.id], { budgets: [{ usd: '0', period: 'day' }] });
+    await newGroup([], { budgets: [{ usd: '777', period: 'day' }] });
+    await postern.admin('PATCH', '/limits/installation', { budgets: [{ usd: '888', period: 'week' }] });
+    const { key } = await postern.admin<{ key: string }>('POST', '/keys', { team: team.id, name: 'own' });
+    const response = await fetch(`${postern.url}/self/v1/key`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    const shown = (await response.json()) as { limits: object[]; shared_limits: object[] };
+    const shared = {
+      resource: 'usd',
+      providers: null,
+      models: null,
+      resets_at: expect.any(String) as string,
+    };
+    expect(shown.limits).toEqual([]);
+    expect(shown.shared_limits).toEqual([
+      { ...shared, scope: 'group', period: 'day', blocking: true },
+      { ...shared, scope: 'installation', period: 'week', blocking: false },
+    ]);
+    expect(JSON.stringify(shown)).not.toMatch(/777|888|amount/);
+    await postern.admin('PATCH', '/limits/installation', { budgets: [] });
+    await postern.admin('PATCH', `/groups/${group.id}`, { budgets: [] });
+  });
+
   it('are not seen by its members', async () => {
     const team = await newTeam();
     const group = await newGroup([team.id], { budgets: [{ usd: '100', period: 'day' }] });

@@ -87,6 +87,7 @@ it('shows a key itself, with the limits that apply to it, on both ports, and nev
       idempotency: 'forward',
       models: null,
       team_models: ['gpt-*'],
+      shared_limits: [],
       limits: expect.arrayContaining([
         expect.objectContaining({ scope: 'key', resource: 'requests', period: 'minute', amount: '60' }),
         expect.objectContaining({
