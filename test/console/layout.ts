@@ -4,8 +4,12 @@ import type { Page } from 'playwright-core';
 const CUT = `(() => {
   const found = new Set();
   const root = document.documentElement;
+  // Without the place of the scrollbar, which is kept free where there is none.
+  const width = root.offsetWidth;
   if (root.scrollWidth > root.clientWidth)
     found.add('the page is ' + root.scrollWidth + ' px wide in a window of ' + root.clientWidth);
+  if (document.body.offsetWidth > width)
+    found.add('the body is ' + document.body.offsetWidth + ' px wide in a page of ' + width);
   const nameOf = (element) => {
     const cell = element.closest('td, th, dd, li, section, [role="dialog"]') ?? element;
     return cell.tagName.toLowerCase() + (cell.dataset?.label ? ' ' + cell.dataset.label : '') + ' < '
@@ -56,7 +60,7 @@ const CUT = `(() => {
     const card = isWhole && parent.closest('section, td, th, li, [role="group"]')?.getBoundingClientRect();
     if (card && (left < card.left - 1 || right > card.right + 1))
       found.add(JSON.stringify(text.slice(0, 60)) + ' is outside its card in ' + nameOf(parent));
-    if (isWhole && (left < -1 || right > root.clientWidth + 1))
+    if (isWhole && (left < -1 || right > width + 1))
       found.add(JSON.stringify(text.slice(0, 60)) + ' is outside the window in ' + nameOf(parent));
   }
   return [...found];

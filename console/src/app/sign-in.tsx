@@ -103,8 +103,9 @@ function SingleSignOn({ inNewTab }: { inNewTab: boolean }) {
       <Button
         component="a"
         h="auto"
-        mih={36}
-        styles={{ label: { whiteSpace: 'normal', textAlign: 'center' } }}
+        py={4}
+        // The label stays in the middle of a button whose height is that of its text.
+        styles={{ inner: { minHeight: 26 }, label: { whiteSpace: 'normal', textAlign: 'center' } }}
         target={inNewTab ? '_blank' : undefined}
         rel="noopener"
         href={`/admin/v1/oidc/start?${new URLSearchParams({ return_to: pathname + search })}`}

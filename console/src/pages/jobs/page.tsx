@@ -98,7 +98,10 @@ export default function Jobs() {
         aria-label="State"
         value={state ?? ''}
         onChange={(value) => setUrl({ jobs: value })}
-        data={[{ value: '', label: 'All' }, ...STATES]}
+        data={[
+          { value: '', label: 'All' },
+          ...STATES.map((value) => ({ value, label: value[0]!.toUpperCase() + value.slice(1) })),
+        ]}
       />
       <ErrorAlert error={check.error} />
       <DataTable

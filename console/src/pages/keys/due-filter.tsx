@@ -34,7 +34,6 @@ export function DueFilter() {
           value={null}
           onChange={(choice) => choice !== null && choose(choice as Choice)}
           data={Object.entries(CHOICES).map(([value, { label }]) => ({ value, label }))}
-          size="xs"
           w={200}
         />
       ) : (
