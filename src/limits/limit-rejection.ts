@@ -48,7 +48,7 @@ function ownerOf({ owner, ownerName, each, providers, models }: LimitRule): stri
   return calls === '' ? whose : `${whose} for ${calls}`;
 }
 
-/** What others have spent is not for every holder of a key. */
+/** What others have spent, and how much they may, is not for every holder of a key. */
 function isShown({ owner }: LimitRule): boolean {
   return owner === 'team' || owner === 'key';
 }
@@ -82,10 +82,13 @@ function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
   const retryMs = Math.max(Math.ceil(state.retryAfterMs ?? 0), 1);
   const retryS = Math.ceil(retryMs / 1_000);
   const remaining = amount > state.used ? amount - state.used : 0n;
-  const limit =
-    rule.resource === 'concurrent_requests'
-      ? `${amount} concurrent requests`
-      : `${amount} ${rule.resource} per minute`;
+  const what =
+    rule.resource === 'concurrent_requests' ? 'concurrent requests' : `${rule.resource} per minute`;
+  const limit = isShown(rule) ? `${amount} ${what}` : what;
+  const amounts = [
+    ...providerHeaders(rule, amount, remaining, retryMs, isAnthropic),
+    ...standardHeaders(rule, amount, remaining, retryS),
+  ];
   return new GatewayError('rate_limit_exceeded', {
     message: `The limit of ${limit} of ${ownerOf(rule)} is reached. Try again in ${retryS} s.`,
     type: { openai: rule.resource },
@@ -96,8 +99,7 @@ function tooMany(state: LimitState, isAnthropic: boolean): GatewayError {
       String(retryS),
       'retry-after-ms',
       String(Math.min(retryMs, MAX_RETRY_MS)),
-      ...providerHeaders(rule, amount, remaining, retryMs, isAnthropic),
-      ...standardHeaders(rule, amount, remaining, retryS),
+      ...(isShown(rule) ? amounts : []),
     ],
   });
 }
