@@ -1,5 +1,6 @@
 import { BUDGET_PERIODS, type BudgetPeriod } from './limit-rule.entity.js';
 import type { Budget, Rates, ShownLimits } from './limit-rules.schema.js';
+import { filterText } from './stored-rules.js';
 import { nanoOf } from './usd.js';
 
 const RATES = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
@@ -33,18 +34,26 @@ function rateAbove(field: string, own: Rates | null, of: readonly (Rates | null)
   return undefined;
 }
 
-/** A budget per day may not be above one of the team per day, week, month or in total. */
+/** A budget per day may not be above one of the team per day, week, month or in total that counts the same calls. */
 function budgetAbove(field: string, own: readonly Budget[], team: readonly Budget[]) {
   for (const [i, budget] of own.entries())
     for (const of of team) {
       const isSame = (budget.usd === undefined) === (of.usd === undefined);
-      if (!isSame || lengthOf(budget.period) > lengthOf(of.period) || amountOf(budget) <= amountOf(of))
-        continue;
+      if (!isSame || !countsAllOf(of, budget)) continue;
+      if (lengthOf(budget.period) > lengthOf(of.period) || amountOf(budget) <= amountOf(of)) continue;
       const unit = of.usd === undefined ? `${of.tokens} tokens` : `${of.usd} USD`;
       const per = of.period === 'total' ? 'in total' : `per ${of.period}`;
       return { field: `${field}.${i}.${of.usd === undefined ? 'tokens' : 'usd'}`, most: `${unit} ${per}` };
     }
   return undefined;
+}
+
+/** One of the team for some providers or models says nothing of what a key may spend on others. */
+function countsAllOf(of: Budget, budget: Budget): boolean {
+  const [team, key] = [of, budget].map(({ providers = null, models = null }) =>
+    filterText({ providers, models }),
+  );
+  return team === '' || team === key;
 }
 
 const lengthOf = (period: BudgetPeriod): number => BUDGET_PERIODS.indexOf(period);

@@ -22,6 +22,8 @@ beforeAll(async () => {
     name: 'mine',
     limits: { requests_per_minute: 100, tokens_per_minute: null, concurrent_requests: null },
     budgets: [
+      // Says nothing of other models.
+      { usd: '1', period: 'month', models: ['dear*'] },
       { usd: '100', period: 'month' },
       { usd: '20', period: 'day' },
       { tokens: 1_000, period: 'total' },
@@ -188,6 +190,7 @@ describe('a lead does not', () => {
     // A day may not cost more than the month.
     ['budgets.0.usd', usd('101', 'week')],
     ['budgets.0.tokens', { budgets: [{ tokens: 1_001, period: 'day' }] }],
+    ['budgets.0.usd', { budgets: [{ usd: '1.01', period: 'month', models: ['dear*'] }] }],
     [
       'budgets.1.usd',
       {
