@@ -1517,7 +1517,7 @@ export interface components {
              */
             providers?: string[] | null;
             /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @description Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.
              * @example [
              *       "claude-opus-*"
              *     ]
@@ -1586,7 +1586,7 @@ export interface components {
              */
             providers?: string[] | null;
             /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @description Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.
              * @example [
              *       "claude-opus-*"
              *     ]
@@ -1837,7 +1837,7 @@ export interface components {
              */
             providers?: string[] | null;
             /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @description Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.
              * @example [
              *       "claude-opus-*"
              *     ]
@@ -1919,7 +1919,7 @@ export interface components {
              */
             providers?: string[] | null;
             /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @description Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.
              * @example [
              *       "claude-opus-*"
              *     ]
@@ -2059,7 +2059,7 @@ export interface components {
              */
             providers?: string[] | null;
             /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @description Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.
              * @example [
              *       "claude-opus-*"
              *     ]
@@ -2468,7 +2468,7 @@ export interface components {
              */
             providers?: string[] | null;
             /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @description Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.
              * @example [
              *       "claude-opus-*"
              *     ]
@@ -2608,7 +2608,7 @@ export interface components {
              */
             providers?: string[] | null;
             /**
-             * @description Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.
+             * @description Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.
              * @example [
              *       "claude-opus-*"
              *     ]

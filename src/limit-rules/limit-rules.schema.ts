@@ -30,7 +30,7 @@ const COUNT_FROM_ABOUT =
   'Of a budget that is new: `period` counts what was used since its day, week or month began, `now` does not. Those in total, of end users and of sessions count from now.';
 const PROVIDERS_ABOUT = 'Only calls to these providers count; null or absent: all.';
 const MODELS_ABOUT =
-  'Only calls of these models count, as the provider gets their names; `*` stands for any characters. Null or absent: all.';
+  'Only calls of these models count, as the provider gets their names, in any case; `*` stands for any characters. Null or absent: all.';
 const NAMES = 'must be a list of 1 to 32 names; null or absent for all';
 const PATTERN = 'must be 1 to 128 visible ASCII characters';
 const MODE_ABOUT = '`block` rejects calls once the budget is spent; `warn` only counts.';
@@ -118,6 +118,7 @@ const newBudgetOf = (id: string, unpriced: UnpricedMode) =>
 
 const BUDGETS = `must be a list of at most ${MAX_BUDGETS} budgets for the same providers and models`;
 const MAX_RULES = 32;
+const MOST_RULES = `must not have more than ${MAX_RULES} entries`;
 
 type Filter = { providers: string[] | null; models: string[] | null };
 const textOf = (filter: Filter) => JSON.stringify([filter.providers, filter.models]);
@@ -127,7 +128,7 @@ const areDifferent = (list: readonly string[]) => new Set(list).size === list.le
 const newBudgetsOf = (id: string, unpriced: UnpricedMode, isOfSession = false) =>
   z
     .array(newBudgetOf(id, unpriced), BUDGETS)
-    .max(MAX_RULES, BUDGETS)
+    .max(MAX_RULES, MOST_RULES)
     .refine((list) => list.every(({ period }) => (period === 'session') === isOfSession), {
       error: isOfSession
         ? 'must have the period session'
@@ -167,7 +168,7 @@ const newFilteredRates = z
       .meta({ id: 'NewFilteredLimits', example: { providers: ['openai'], requests_per_minute: 60 } }),
     LIMITS,
   )
-  .max(MAX_RULES, `must not have more than ${MAX_RULES} entries`)
+  .max(MAX_RULES, MOST_RULES)
   .refine((list) => areDifferent(list.map(textOf)), 'must not name the same providers and models twice');
 
 const shownRatesShape = {

@@ -51,6 +51,10 @@ const OLD_PROCESSES = `
 
 /** An owner has as many rules at most. */
 const MAX_RULES = 32;
+/** An index has the text of the filter, and the response to a rejected call names it. */
+const MAX_FILTER = 2_000;
+const PROVIDERS_OF =
+  'SELECT DISTINCT unnest(providers) AS name FROM limit_rule WHERE scope_id = $1 OR owner_id = $1';
 
 const BY_NUMBER =
   'SELECT nr, id, scope, COALESCE(owner_id, scope_id) AS owner, resource, period, filter FROM limit_rule WHERE nr = ANY ($1::bigint[])';
@@ -93,8 +97,13 @@ export class LimitRules {
     const values = rulesOf(limits, owner);
     if (values.length > MAX_RULES)
       throw ServiceError.of('invalid', 'budgets', `an owner has at most ${MAX_RULES} limits and budgets`);
-    for (const { providers } of values)
-      await mustBeKnownProviders(manager, providers, 'providers', { orRoutes: false });
+    if (values.some((rule) => filterText(rule).length > MAX_FILTER))
+      throw ServiceError.of(
+        'invalid',
+        'models',
+        `the providers and models of a limit must have at most ${MAX_FILTER} characters together; use * or several budgets`,
+      );
+    await this.mustKnow(manager, ownerId, values);
     const rules = values.map((rule) => ({ id: uuidv7(), filter: filterText(rule), ...rule }));
     const json = JSON.stringify(rules);
     const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, json]);
@@ -120,6 +129,19 @@ export class LimitRules {
       { owner, ownerId },
       counted.map(({ id }) => id),
     );
+  }
+
+  /** Those that are there may name a provider that was removed. */
+  private async mustKnow(
+    manager: EntityManager,
+    ownerId: string,
+    values: ReturnType<typeof rulesOf>,
+  ): Promise<void> {
+    const named = new Set(values.flatMap(({ providers }) => providers ?? []));
+    if (named.size === 0) return;
+    const present = await manager.query<{ name: string }[]>(PROVIDERS_OF, [ownerId]);
+    for (const { name } of present) named.delete(name);
+    await mustBeKnownProviders(manager, [...named], 'providers', { orRoutes: false });
   }
 
   private mustBeRead({ each_end_user: users, each_session: sessions }: ShownLimits): void {

@@ -1,4 +1,5 @@
 import type { DataSource, EntityManager } from 'typeorm';
+import { ServiceError } from '../errors/service-error.js';
 import type { LimitOwner } from './limit-rule.entity.js';
 
 /**
@@ -109,7 +110,7 @@ const USED = `
 /** Whether a budget `r` counts a call: as in rule-set.ts of limits. */
 const IS_COUNTED = `
   (r.providers IS NULL OR l.provider = ANY (r.providers))
-  AND (r.models IS NULL OR l.model IS NULL OR l.model LIKE ANY (
+  AND (r.models IS NULL OR l.model IS NULL OR l.model ILIKE ANY (
     SELECT replace(replace(replace(replace(one, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%') FROM unnest(r.models) one))`;
 
 /**
@@ -130,7 +131,12 @@ const COUNTABLE = `
   SELECT id FROM limit_rule
   WHERE id = ANY ($1::uuid[]) AND period IN ('day', 'week', 'month') AND scope !~ '_(end_user|session)$'`;
 
-/** Counts what was used since their period began in budgets that were just made. @param rules their IDs */
+/**
+ * Counts what was used since their period began in budgets that were just made.
+ *
+ * @param rules their IDs
+ * @throws ServiceError invalid if that takes too long
+ */
 export async function countWhatWasUsed(
   manager: EntityManager,
   { owner, ownerId }: { owner: LimitOwner; ownerId: string },
@@ -138,5 +144,14 @@ export async function countWhatWasUsed(
 ): Promise<void> {
   const countable = await manager.query<{ id: string }[]>(COUNTABLE, [rules]);
   if (countable.length === 0) return;
-  await manager.query(countUsed(owner), [countable.map(({ id }) => id), ownerId]);
+  try {
+    await manager.query(countUsed(owner), [countable.map(({ id }) => id), ownerId]);
+  } catch (error) {
+    if ((error as { code?: string }).code !== '57014') throw error;
+    throw ServiceError.of(
+      'invalid',
+      'budgets',
+      'counting what was used in the present period takes too long; give "count_from": "now"',
+    );
+  }
 }

@@ -5,6 +5,7 @@ import { LimitRules } from '../../src/limit-rules/limit-rules.service.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { NO_LIMITS } from '../../src/limit-rules/stored-rules.js';
 import { eventually, timePasses } from '../support/eventually.js';
+import { ADMIN_TOKEN } from '../support/gateway.js';
 import { type Issued, JSON_TYPE, limitedForFile, type Reply, usageResponse } from './limited-gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 
@@ -184,10 +185,53 @@ describe('a budget of a group', () => {
     expect(named).toBeLessThan(200);
     await expectExact();
   });
+
+  it('that is removed with calls in flight leaves no rules, and its calls are charged to their keys', async () => {
+    const key = await ofNewTeam();
+    const name = `removed-${++teams}`;
+    await admin('POST', '/groups', {
+      name,
+      teams: [key.team_id],
+      budgets: [{ usd: '5', period: 'month' }],
+      each_session: { budgets: [{ usd: '5', period: 'session' }] },
+    });
+    await admin('PATCH', `/keys/${key.id}`, { budgets: [{ usd: '5', period: 'total' }] });
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    limited.provider.script = async ({ body, socket }) => {
+      await body.catch(() => {});
+      await held;
+      socket.write(answer('200 OK', JSON_TYPE, usageResponse(limited.use)));
+    };
+    const before = limited.provider.requests.length;
+    const headers = { 'x-gateway-session': 'one' };
+    const send = () => limited.send(key.key, { model: 'm', max_tokens: 100 }, undefined, headers);
+    const calls = [send(), send(), send()];
+    await eventually(() => limited.provider.requests.length - before === 3);
+    await admin('PATCH', `/groups/${name}`, { teams: [] });
+    const removed = await fetch(`${limited.postern.url}/admin/v1/groups/${name}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    expect(removed.status).toBe(204);
+    release();
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    const { database } = limited.postern;
+    expect(
+      await database.query(
+        `SELECT FROM limit_rule WHERE scope ~ '^group' AND owner_id NOT IN (SELECT id FROM team_group)`,
+      ),
+    ).toEqual([]);
+    const used = async () => {
+      const { data } = await admin<{ data: { used: string }[] }>('GET', `/limits?key=${key.id}`);
+      return data.map((limit) => limit.used);
+    };
+    await eventually(async () => (await used())[0] === '0.0033');
+  });
 });
 
 describe('a limit for some models', () => {
-  it('counts only calls whose model matches, with stars anywhere and in that case', async () => {
+  it('counts only calls whose model matches, with stars anywhere and in any case', async () => {
     const key = await ofNewTeam({
       budgets: [{ tokens: 1_000, period: 'day', models: ['a*z', 'exact'] }],
       filtered_limits: [{ models: ['rare-*'], requests_per_minute: 1 }],
@@ -197,7 +241,7 @@ describe('a limit for some models', () => {
     }
     const rows = await rowsOf(key.id, 7);
     const counted = rows.filter(({ charge_rules }) => charge_rules !== null && charge_rules.length > 0);
-    expect(counted.map(({ model }) => model).sort()).toEqual(['a-z', 'abcz', 'exact']);
+    expect(counted.map(({ model }) => model).sort()).toEqual(['A-z', 'Exact', 'a-z', 'abcz', 'exact']);
     await expectExact();
     expect((await call(key, { model: 'rare-1' })).status).toBe(200);
     const second = await call(key, { model: 'rare-2' });

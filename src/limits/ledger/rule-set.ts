@@ -66,10 +66,12 @@ export function subjectOf({ each }: Pick<LimitRule, 'each'>, { endUser, session 
   return each === '' ? '' : each === 'end_user' ? endUser : session!;
 }
 
-/** Whether a rule counts what is sent there. */
+/** Whether a rule counts what is sent there. Some providers take names of models in any case, so a limit counts them so. */
 export function counts({ providers, models }: LimitRule, { provider, model }: Target): boolean {
   if (providers !== null && !providers.includes(provider)) return false;
-  return models === null || model === null || models.some((pattern) => matchesPattern(pattern, model));
+  if (models === null || model === null) return true;
+  const name = model.toLowerCase();
+  return models.some((pattern) => matchesPattern(pattern.toLowerCase(), name));
 }
 
 /** The rules that apply to a call, and what they need to know of it. */
