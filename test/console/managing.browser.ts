@@ -5,6 +5,7 @@ import { annotationFlows } from './flows/annotations.js';
 import { changeFlows } from './flows/changes.js';
 import { groupFlows } from './flows/groups.js';
 import { leadFlows } from './flows/leads.js';
+import { limitFlows } from './flows/limits.js';
 import { sinkFlows } from './flows/sinks.js';
 import { webhookFlows } from './flows/webhooks.js';
 
@@ -21,4 +22,5 @@ describeInBrowser('administering in the console', () => {
   describe('the page Webhooks', () => webhookFlows(gateway));
   describe('the page Sinks', () => sinkFlows(gateway));
   describe('changes', () => changeFlows(gateway));
+  describe('limits', () => limitFlows(gateway));
 });

@@ -1,20 +1,13 @@
-import {
-  ActionIcon,
-  Button,
-  Group,
-  NumberInput,
-  Paper,
-  Select,
-  Stack,
-  TagsInput,
-  Text,
-  TextInput,
-} from '@mantine/core';
+import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, TextInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { CloseIcon } from '../display/icons';
 import { AmountInput } from '../forms/amount-input';
-import { type Budget, NEW_BUDGET } from './limit-draft';
+import { FoldedFilter } from './filter-fields';
+import type { Budget } from './limit-draft';
+import { OtherError } from './other-error';
+import { useRowKeys } from './row-keys';
 
+/** Four for the same providers and models, which the gateway counts. */
 const MAX_BUDGETS = 32;
 const PERIODS = [
   { value: 'day', label: 'per day' },
@@ -23,49 +16,56 @@ const PERIODS = [
   { value: 'total', label: 'in total' },
 ];
 
-/** Budgets in dollars or tokens: up to 4 for the same providers and models. */
+/** Budgets, in dollars or tokens. */
 export function BudgetFields({
   budgets,
+  added,
   onChange,
   errorOf,
   prefix,
   noteOf,
-  unpriced = 'reject',
-  ofSessions = false,
 }: {
   budgets: readonly Budget[];
+  /** What a new one begins as. */
+  added: Budget;
   onChange: (budgets: Budget[]) => void;
   /** What is said of a budget, below its fields. */
-  noteOf?: (budget: Budget) => ReactNode;
+  noteOf?: (budget: Budget, onChange: (budget: Budget) => void) => ReactNode;
   /** What the gateway says of a member, such as `budgets.0.usd`. */
   errorOf: (field: string) => string | undefined;
   /** The name of the member in the API. */
   prefix: string;
-  /** Of a new one. */
-  unpriced?: Budget['unpriced'] | undefined;
-  /** They are for each session, without another period. */
-  ofSessions?: boolean;
 }) {
-  const fresh: Budget = { ...NEW_BUDGET, unpriced, ...(ofSessions && { period: 'session' }) };
+  const rows = useRowKeys(budgets.length);
   const replace = (index: number, budget: Budget) =>
     onChange(budgets.map((old, at) => (at === index ? budget : old)));
   return (
     <Stack gap="xs">
       {budgets.map((budget, index) => (
         <BudgetRow
-          key={index}
+          key={rows.keys[index]}
           number={index + 1}
           budget={budget}
           onChange={(changed) => replace(index, changed)}
-          onRemove={() => onChange(budgets.filter((_, at) => at !== index))}
+          onRemove={() => {
+            rows.remove(index);
+            onChange(budgets.filter((_, at) => at !== index));
+          }}
           errorOf={(member) => errorOf(`${prefix}.${index}${member === '' ? '' : `.${member}`}`)}
-          note={noteOf?.(budget)}
+          note={noteOf?.(budget, (changed) => replace(index, changed))}
         />
       ))}
       <OtherError find={() => errorOf(prefix)} />
       {budgets.length < MAX_BUDGETS && (
         <div>
-          <Button variant="default" size="xs" onClick={() => onChange([...budgets, fresh])}>
+          <Button
+            variant="default"
+            size="xs"
+            onClick={() => {
+              rows.add();
+              onChange([...budgets, added]);
+            }}
+          >
             Add a budget
           </Button>
         </div>
@@ -192,36 +192,14 @@ function BudgetRow({
           flex="1 1 150px"
         />
       </Group>
-      <Group gap="xs" align="flex-end" mt="xs" wrap="wrap">
-        {(['providers', 'models'] as const).map((name) => (
-          <TagsInput
-            key={name}
-            label={`Only some ${name}`}
-            placeholder={(budget[name] ?? []).length === 0 ? 'All' : undefined}
-            value={budget[name] ?? []}
-            onChange={(list) => onChange({ ...budget, [name]: list.length === 0 ? null : list })}
-            splitChars={[',', ' ']}
-            acceptValueOnBlur
-            error={errorOf(name)}
-            flex="1 1 180px"
-          />
-        ))}
-      </Group>
+      <FoldedFilter
+        value={budget}
+        onChange={(filter) => onChange({ ...budget, ...filter })}
+        errorOf={errorOf}
+      />
       <OtherError find={() => errorOf('')} />
       {note}
     </Paper>
-  );
-}
-
-/** What is wrong with a whole group of fields. @param find asked once the fields, which come before, show what they can */
-function OtherError({ find }: { find: () => string | undefined }) {
-  const text = find();
-  return (
-    text !== undefined && (
-      <Text size="xs" c="var(--mantine-color-error)" role="alert">
-        {text}
-      </Text>
-    )
   );
 }
 

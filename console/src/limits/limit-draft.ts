@@ -1,20 +1,39 @@
 import type { ResponseOf } from '../api/client';
 
 type Key = ResponseOf<'/admin/v1/keys/{id}', 'get'>;
+export type Rates = NonNullable<Key['limits']>;
+export type FilteredRates = Key['filtered_limits'][number];
+/** `count_from` matters to a budget that is new alone. */
+export type Budget = Key['budgets'][number] & { count_from?: 'period' | 'now' };
+/** Which calls count: null or absent, all. */
+export type Filter = Pick<Budget, 'providers' | 'models'>;
+/** Limits of each end user, or of each session. */
+export type EachLimits = Rates & { budgets: Budget[] };
+
+/** The limits and budgets of a team, key or group, or of the installation. */
+export interface OwnLimits {
+  limits: Rates | null;
+  filtered_limits: FilteredRates[];
+  budgets: Budget[];
+  each_end_user: EachLimits | null;
+  each_session: EachLimits | null;
+}
 /** What teams and keys have alike: models, limits and budgets. */
 export type LimitMembers = Pick<Key, 'models' | 'stream_usage'> & OwnLimits;
-/** What groups and the installation have, too. */
-export type OwnLimits = Pick<Key, 'limits' | 'budgets' | 'each_end_user' | 'each_session'>;
-export type Rates = NonNullable<Key['limits']>;
-export type Budget = Key['budgets'][number];
-export type EndUserLimits = NonNullable<Key['each_end_user']>;
 
 export const NO_RATES: Rates = {
   requests_per_minute: null,
   tokens_per_minute: null,
   concurrent_requests: null,
 };
-export const NO_LIMITS: OwnLimits = { limits: null, budgets: [], each_end_user: null, each_session: null };
+export const NO_EACH: EachLimits = { ...NO_RATES, budgets: [] };
+export const NO_LIMITS: OwnLimits = {
+  limits: null,
+  filtered_limits: [],
+  budgets: [],
+  each_end_user: null,
+  each_session: null,
+};
 export const UNLIMITED: LimitMembers = { models: null, stream_usage: 'as_sent', ...NO_LIMITS };
 export const NEW_BUDGET: Budget = {
   usd: '',
@@ -24,7 +43,6 @@ export const NEW_BUDGET: Budget = {
   unpriced: 'reject',
   reservation: 'typical',
 };
-
 /** Limits of which none is set are no limits. */
 export function ratesOrNull(rates: Rates): Rates | null {
   const { requests_per_minute, tokens_per_minute, concurrent_requests } = rates;
@@ -32,16 +50,31 @@ export function ratesOrNull(rates: Rates): Rates | null {
   return isSet ? { requests_per_minute, tokens_per_minute, concurrent_requests } : null;
 }
 
-export function endUserOrNull(each: EndUserLimits): EndUserLimits | null {
+export function eachOrNull(each: EachLimits): EachLimits | null {
   return ratesOrNull(each) === null && each.budgets.length === 0 ? null : each;
 }
 
-/** Members that the API compares and shows, from any team or key. */
-export function limitMembersOf({ models, stream_usage, ...limits }: LimitMembers): LimitMembers {
-  return { models, stream_usage, ...ownLimitsOf(limits) };
+/** What tells the budgets of one owner apart. One that has it already keeps what was used. */
+export function isSameBudget(a: Budget, b: Budget): boolean {
+  return (
+    a.period === b.period &&
+    (a.usd === undefined) === (b.usd === undefined) &&
+    filterText(a) === filterText(b)
+  );
 }
 
-/** Of any owner. */
-export function ownLimitsOf({ limits, budgets, each_end_user, each_session }: OwnLimits): OwnLimits {
-  return { limits, budgets, each_end_user, each_session };
+/** The API sorts the names of a filter. */
+function filterText({ providers, models }: Filter): string {
+  return JSON.stringify([providers, models].map((names) => (names ? [...new Set(names)].sort() : null)));
+}
+
+/** Members that the API compares and shows, from any owner. */
+export function ownLimitsOf(owner: OwnLimits): OwnLimits {
+  const { limits, filtered_limits, budgets, each_end_user, each_session } = owner;
+  return { limits, filtered_limits, budgets, each_end_user, each_session };
+}
+
+/** The same of a team or key, with its models. */
+export function limitMembersOf({ models, stream_usage, ...owner }: LimitMembers): LimitMembers {
+  return { models, stream_usage, ...ownLimitsOf(owner) };
 }

@@ -3,6 +3,12 @@ import { RelativeTime } from '../figures/figure';
 import { blockedText, byUrgency, type Limit, limitAmount, limitTitle } from './limit';
 import { LimitBar } from './limit-bar';
 
+function ownerKind({ group, team, key }: Limit): string {
+  if (key !== null) return 'This key';
+  if (team !== null) return 'Team';
+  return group === null ? 'All calls' : 'Group';
+}
+
 /** Limits with what is used of them, the most urgent first. `owners`: they are of a team and of one of its keys. */
 export function LimitList({ limits, owners = false }: { limits: readonly Limit[]; owners?: boolean }) {
   return (
@@ -11,7 +17,7 @@ export function LimitList({ limits, owners = false }: { limits: readonly Limit[]
         <li key={limit.id}>
           <Group justify="space-between" gap="xs" mb={2}>
             <Text size="sm">
-              {owners && (limit.key === null ? 'Team: ' : 'This key: ')}
+              {owners && `${ownerKind(limit)}: `}
               {limitTitle(limit)}
             </Text>
             <Text size="sm" c="dimmed">

@@ -1,53 +1,99 @@
-import { Text } from '@mantine/core';
+import { Select, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ErrorAlert } from '../display/error-alert';
 import { ExactTime } from '../figures/figure';
 import { formatUsd, nanoOf } from '../figures/money';
 import { count } from '../figures/numbers';
+import type { CallFilter } from '../filters/fields';
 import { startOf } from '../url/calendar';
 import { useReportZone } from '../url/time-zone';
 import { useUsage } from '../usage/use-usage';
 import type { Budget } from './limit-draft';
 
-/** Whose budget it is, as usage is filtered. */
-export type BudgetOwner = { team: string } | { key: string } | { group: string } | Record<never, never>;
+/** Whose budget it is, as usage is filtered; empty: all calls. */
+export type BudgetOwner = Pick<CallFilter, 'group' | 'team' | 'key'>;
 
-/** What tells the budgets of one owner apart. One that has it already keeps what was used. */
-export function isSameBudget(a: Budget, b: Budget): boolean {
+interface Props {
+  owner: BudgetOwner;
+  budget: Budget;
+  onChange: (budget: Budget) => void;
+}
+
+/** From when a budget that is not stored yet counts, and what was used in its day, week or month. */
+export function UsedBefore({ owner, budget, onChange }: Props) {
+  const { period, count_from, ...rest } = budget;
+  const hasStart = period !== 'total' && period !== 'session';
   return (
-    a.period === b.period && (a.usd === undefined) === (b.usd === undefined) && filterOf(a) === filterOf(b)
+    <>
+      {hasStart && (
+        <Select
+          label="Count from"
+          mt="xs"
+          maw={280}
+          allowDeselect={false}
+          data={[
+            { value: 'period', label: `The start of its ${period}` },
+            { value: 'now', label: 'Now' },
+          ]}
+          value={count_from ?? 'period'}
+          onChange={(value) =>
+            onChange(value === 'now' ? { ...budget, count_from: value } : { ...rest, period })
+          }
+        />
+      )}
+      {hasStart && count_from !== 'now' ? (
+        <UsedSince owner={owner} budget={budget} period={period} />
+      ) : (
+        <Note>Counts from when it is saved.</Note>
+      )}
+    </>
   );
 }
 
-function filterOf({ providers, models }: Budget): string {
-  return JSON.stringify([providers ?? null, models ?? null]);
-}
-
-/** Says of a budget that is not stored yet from when it counts, and what was used in its day, week or month. */
-export function UsedBefore({ owner, budget }: { owner: BudgetOwner; budget: Budget }) {
+function UsedSince({
+  owner,
+  budget,
+  period,
+}: Omit<Props, 'onChange'> & { period: 'day' | 'week' | 'month' }) {
   const zone = useReportZone();
   const [now] = useState(() => new Date());
-  const { period } = budget;
-  const hasStart = period !== 'total' && period !== 'session';
-  const from = hasStart ? startOf(period, now, zone) : now;
+  const from = startOf(period, now, zone);
+  const [provider, ...others] = budget.providers ?? [];
+  // Usage is of one provider, and of models by name: other sums would be of other calls.
+  const isKnown = others.length === 0 && budget.models == null;
   const usage = useUsage(
-    { ...owner, group_by: 'provider', from: from.toISOString(), to: now.toISOString(), limit: 1 },
-    hasStart,
+    {
+      ...owner,
+      ...(provider !== undefined && { provider }),
+      group_by: 'provider',
+      from: from.toISOString(),
+      to: now.toISOString(),
+      limit: 1,
+    },
+    isKnown,
   );
+  if (!isKnown) return <Note>Counts from the start of its {period}, with what was used since.</Note>;
   if (usage.error !== null) return <ErrorAlert error={usage.error} retry={() => void usage.refetch()} />;
   const totals = usage.data?.totals;
-  // What was used of some providers and models is not added up here.
-  const used = budget.providers == null && budget.models == null ? usedOf(budget, totals) : undefined;
+  const used = usedOf(budget, totals);
   return (
-    <Text size="xs" c="dimmed" mt="xs" role="status">
-      {hasStart ? `Counts from the start of its ${period}.` : 'Counts from when it is saved.'}
-      {hasStart && used !== undefined && (
+    <Note>
+      Counts from the start of its {period}.
+      {used !== undefined && (
         <>
           {' '}
           {used} since <ExactTime at={from.toISOString()} />
           {totals?.calls === 0 ? '.' : ', which counts.'}
         </>
       )}
+    </Note>
+  );
+}
+
+function Note({ children }: { children: React.ReactNode }) {
+  return (
+    <Text size="xs" c="dimmed" mt="xs" role="status">
+      {children}
     </Text>
   );
 }

@@ -73,8 +73,9 @@ export function groupFlows(gateway: ConsoleGateway): void {
     await all.getByRole('button', { name: 'Add a budget' }).click();
     const budget = all.getByRole('group', { name: 'Budget 1' });
     await budget.getByLabel('Amount').fill('5000');
-    await budget.getByLabel('Only some providers').fill('of-budget');
-    await budget.getByLabel('Only some providers').press('Enter');
+    await budget.getByRole('button', { name: 'Only some calls' }).click();
+    await budget.getByRole('combobox', { name: 'Only these providers' }).click();
+    await page.getByRole('option', { name: 'of-budget' }).click();
     await checkAppearance(page);
     await all.getByRole('button', { name: 'Save' }).click();
     await all.waitFor({ state: 'detached' });

@@ -1,26 +1,46 @@
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, type ResponseOf } from '../../api/client';
+import { api } from '../../api/client';
+import { Dialog } from '../../display/dialog';
+import { ErrorAlert } from '../../display/error-alert';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { type OwnLimits, ownLimitsOf } from '../../limits/limit-draft';
-import { OwnLimitFields } from '../../limits/limit-fields';
+import { OwnLimitFields } from '../../limits/own-limit-fields';
 
-type Installation = ResponseOf<'/admin/v1/limits/installation', 'get'>;
+const TITLE = 'Limits of all calls';
 
-/** Changes the limits that all calls share. */
-export function InstallationForm({ shown, onClose }: { shown: Installation; onClose: () => void }) {
-  const stored = ownLimitsOf(shown);
-  const [draft, setDraft] = useState<OwnLimits>(stored);
-  const changes = changesOf(stored, draft);
-  const { form, rejected: error } = useSave(
+/** Changes the limits that all calls through this gateway share. */
+export function InstallationForm({ onClose }: { onClose: () => void }) {
+  const { data, error, isFetchedAfterMount, refetch } = useQuery({
+    queryKey: ['limits', 'installation'],
+    queryFn: ({ signal }) => api.get('/admin/v1/limits/installation', { signal }),
+    // What was read before may have been changed since by somebody else.
+    refetchOnMount: 'always',
+  });
+  if (error !== null) {
+    return (
+      <Dialog opened onClose={onClose} title={TITLE}>
+        <ErrorAlert error={error} retry={() => void refetch()} />
+      </Dialog>
+    );
+  }
+  return data !== undefined && isFetchedAfterMount && <Form shown={data} onClose={onClose} />;
+}
+
+function Form({ shown, onClose }: { shown: OwnLimits; onClose: () => void }) {
+  const [stored] = useState(() => ownLimitsOf(shown));
+  const [draft, setDraft] = useState(stored);
+  const changes = changesOf<OwnLimits>(stored, draft);
+  const { form, rejected } = useSave(
     () => api.patch('/admin/v1/limits/installation', { body: changes }),
     ['limits'],
     onClose,
   );
   return (
     <FormModal
-      title="Limits of all calls"
+      title={TITLE}
       onClose={onClose}
       action="Save"
       {...form}
@@ -28,10 +48,10 @@ export function InstallationForm({ shown, onClose }: { shown: Installation; onCl
     >
       <OwnLimitFields
         value={draft}
-        onChange={setDraft}
-        error={error}
-        stored={{ owner: {}, budgets: shown.budgets }}
+        onChange={(changed) => setDraft({ ...draft, ...changed })}
+        error={rejected}
         unpriced="allow"
+        stored={{ owner: {}, budgets: stored.budgets }}
       />
     </FormModal>
   );

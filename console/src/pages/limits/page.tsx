@@ -1,4 +1,4 @@
-import { Button, Group, SegmentedControl, Select, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Group, SegmentedControl, Select, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { api } from '../../api/client';
@@ -42,8 +42,8 @@ const TONES: Readonly<Record<Limit['state'], Tone>> = {
   warned: 'warning',
   ok: 'good',
 };
-
-const SCOPES = [
+/** Whose limits, as the API filters them. Members see those of their teams and keys. */
+const OWNERS = [
   { value: 'installation', label: 'All calls' },
   { value: 'group', label: 'Groups' },
   { value: 'team', label: 'Teams' },
@@ -53,15 +53,10 @@ const SCOPES = [
 export default function Limits() {
   const [url, setUrl] = useUrlState();
   const [reset, setReset] = useState<Limit>();
+  const [editing, setEditing] = useState(false);
+  const isMember = useIsMember();
   const mayChange = useMayChange();
   const teams = useQuery(teamsQuery).data?.rows;
-  const isMember = useIsMember();
-  const [edited, setEdited] = useState(false);
-  const installation = useQuery({
-    queryKey: ['limits', 'installation'],
-    queryFn: ({ signal }) => api.get('/admin/v1/limits/installation', { signal }),
-    enabled: mayChange,
-  }).data;
   const { team, key, state, scope } = url;
   const filter = { team, key, state, scope };
   const list = usePages<Limit>(
@@ -70,25 +65,27 @@ export default function Limits() {
     { refetchInterval: 10_000 },
   );
   const rows = useMemo(() => list.rows && [...list.rows].sort(byUrgency), [list.rows]);
+  const isWhole = !list.hasNextPage;
   const columns = useMemo<readonly Column<Limit>[]>(
-    () => [...COLUMNS, ...(mayChange ? [actionColumn(setReset)] : [])],
-    [mayChange],
+    () => [
+      isWhole ? { ...OWNER, sortBy: inTree } : OWNER,
+      ...COLUMNS,
+      ...(mayChange ? [actionColumn(setReset, () => setEditing(true))] : []),
+    ],
+    [mayChange, isWhole],
   );
   return (
     <>
       <PageHeader
         title="Limits"
-        description="What teams and keys may use, and how much of it is used. Those that reject calls come first."
+        description="What may be used, and how much of it is used. Every limit that counts a call must admit it. Those that reject calls come first."
       >
-        {installation !== undefined && (
-          <Button variant="default" onClick={() => setEdited(true)}>
+        {mayChange && (
+          <Button variant="default" onClick={() => setEditing(true)}>
             Limits of all calls
           </Button>
         )}
       </PageHeader>
-      {edited && installation !== undefined && (
-        <InstallationForm shown={installation} onClose={() => setEdited(false)} />
-      )}
       <Group gap="sm" mb="md">
         <SegmentedControl
           size="xs"
@@ -102,6 +99,17 @@ export default function Limits() {
         />
         <Select
           size="xs"
+          w={150}
+          aria-label="Owner"
+          placeholder="All owners"
+          clearable
+          value={scope ?? null}
+          onChange={(value) => setUrl({ scope: value ?? undefined })}
+          data={isMember ? OWNERS.slice(2) : OWNERS}
+          clearButtonProps={{ 'aria-label': 'All owners' }}
+        />
+        <Select
+          size="xs"
           w={200}
           aria-label="Team"
           placeholder="All teams"
@@ -112,19 +120,6 @@ export default function Limits() {
           data={(teams ?? []).map(({ id, name }) => ({ value: id, label: name }))}
           clearButtonProps={{ 'aria-label': 'All teams' }}
         />
-        {!isMember && (
-          <Select
-            size="xs"
-            w={170}
-            aria-label="Owner"
-            placeholder="All owners"
-            clearable
-            value={scope ?? null}
-            onChange={(value) => setUrl({ scope: value ?? undefined })}
-            data={SCOPES}
-            clearButtonProps={{ 'aria-label': 'All owners' }}
-          />
-        )}
         {url.key !== undefined && (
           <Button size="xs" variant="default" onClick={() => setUrl({ key: undefined })}>
             Show all keys
@@ -144,7 +139,7 @@ export default function Limits() {
         loadingMore={list.isFetchingNextPage}
         empty={
           Object.values(filter).some((value) => value !== undefined) ? (
-            <EmptyState title="No limits match">Choose another state or team.</EmptyState>
+            <EmptyState title="No limits match">Choose another state, owner or team.</EmptyState>
           ) : (
             <EmptyState
               title="Nothing is limited"
@@ -161,24 +156,32 @@ export default function Limits() {
       />
       <Rejected team={team} gatewayKey={key} />
       <ResetLimit limit={reset} onClose={() => setReset(undefined)} />
+      {editing && <InstallationForm onClose={() => setEditing(false)} />}
     </>
   );
 }
 
+const OWNER: Column<Limit> = {
+  id: 'owner',
+  header: 'Owner',
+  cell: (limit) => (
+    <Stack gap={0}>
+      <OwnerLink limit={limit} />
+      <Text size="xs" c="dimmed">
+        {limitTitle(limit)}
+        {limit.mode === 'warn' && ', only warns'}
+      </Text>
+    </Stack>
+  ),
+};
+
+/** Of all calls, of groups, and of teams with those of their keys below. */
+function inTree({ group, team, key }: Limit): string {
+  if (team !== null) return `2 ${team} ${key ?? ''}`;
+  return group === null ? '0' : `1 ${group}`;
+}
+
 const COLUMNS: readonly Column<Limit>[] = [
-  {
-    id: 'owner',
-    header: 'Owner',
-    cell: (limit) => (
-      <Stack gap={0}>
-        <OwnerLink limit={limit} />
-        <Text size="xs" c="dimmed">
-          {limitTitle(limit)}
-          {limit.mode === 'warn' && ', only warns'}
-        </Text>
-      </Stack>
-    ),
-  },
   {
     id: 'state',
     header: 'State',
@@ -194,7 +197,10 @@ const COLUMNS: readonly Column<Limit>[] = [
     header: 'Resets',
     align: 'right',
     cell: ({ resets_at, period }) => (
-      <RelativeTime at={resets_at} empty={period === 'total' ? 'never' : 'continuously'} />
+      <RelativeTime
+        at={resets_at}
+        empty={period === 'total' || period === 'session' ? 'never' : 'continuously'}
+      />
     ),
   },
 ];
@@ -221,15 +227,15 @@ function UsedOf({ limit }: { limit: Limit }) {
   );
 }
 
-/** A raise is a change of the team or key; a reset gives the whole amount again. */
-function actionColumn(reset: (limit: Limit) => void): Column<Limit> {
+/** A raise is a change of the owner; a reset gives the whole amount again. */
+function actionColumn(reset: (limit: Limit) => void, editInstallation: () => void): Column<Limit> {
   return {
     id: 'action',
     header: 'Action',
     align: 'right',
     cell: (limit) => (
       <Group gap={4} justify="flex-end" wrap="nowrap">
-        <RaiseLink limit={limit} />
+        <Raise limit={limit} editInstallation={editInstallation} />
         {isBudget(limit) && (
           <Button
             size="compact-xs"
@@ -245,18 +251,20 @@ function actionColumn(reset: (limit: Limit) => void): Column<Limit> {
   };
 }
 
-/** The team or key whose limit it is, where it can be edited. */
+/** Whose limit it is, where it can be edited. */
 function OwnerLink({ limit }: { limit: Limit }) {
   const [url] = useUrlState();
-  const { team, key, owner_id: id } = limit;
+  const { group, team, key, owner_id: id } = limit;
   const shared = sharedState(url);
-  if (limit.group !== null)
-    return (
-      <PageLink to="/teams" search={{ ...shared, group: limit.group }} size="sm" className="truncated">
+  if (team === null) {
+    return group === null ? (
+      <Text size="sm">{limitOwner(limit)}</Text>
+    ) : (
+      <PageLink to="/teams" search={{ ...shared, group }} size="sm" className="truncated">
         {limitOwner(limit)}
       </PageLink>
     );
-  if (team === null) return <Text size="sm">{limitOwner(limit)}</Text>;
+  }
   return key === null ? (
     <PageLink to="/teams" search={{ ...shared, open: id }} size="sm" className="truncated">
       {team}
@@ -268,26 +276,39 @@ function OwnerLink({ limit }: { limit: Limit }) {
   );
 }
 
-/** Leads to the team or key, whose form has the amount. */
-function RaiseLink({ limit }: { limit: Limit }) {
+/** Leads to the key, team or group, whose form has the amount, or opens the form of the installation. */
+function Raise({ limit, editInstallation }: { limit: Limit; editInstallation: () => void }) {
   const [url] = useUrlState();
-  const id = limit.owner_id;
-  // The form of all calls is on this page.
-  if (limit.team === null && limit.group === null) return null;
-  const label = `Raise ${limitTitle(limit).toLowerCase()} of ${limitOwner(limit)}`;
-  if (limit.group !== null)
+  const { group, team, key, owner_id: id } = limit;
+  const shared = sharedState(url);
+  const link = {
+    size: 'sm',
+    'aria-label': `Raise ${limitTitle(limit).toLowerCase()} of ${limitOwner(limit)}`,
+  };
+  if (key !== null) {
     return (
-      <PageLink to="/teams" search={{ ...sharedState(url), group: limit.group }} size="sm" aria-label={label}>
+      <PageLink to="/keys" search={{ ...shared, key: id }} {...link}>
         Raise
       </PageLink>
     );
-  return limit.key === null ? (
-    <PageLink to="/teams" search={{ ...sharedState(url), open: id }} size="sm" aria-label={label}>
+  }
+  if (team !== null) {
+    return (
+      <PageLink to="/teams" search={{ ...shared, open: id }} {...link}>
+        Raise
+      </PageLink>
+    );
+  }
+  if (group !== null) {
+    return (
+      <PageLink to="/teams" search={{ ...shared, group }} {...link}>
+        Raise
+      </PageLink>
+    );
+  }
+  return (
+    <Anchor component="button" type="button" onClick={editInstallation} {...link}>
       Raise
-    </PageLink>
-  ) : (
-    <PageLink to="/keys" search={{ ...sharedState(url), key: id }} size="sm" aria-label={label}>
-      Raise
-    </PageLink>
+    </Anchor>
   );
 }

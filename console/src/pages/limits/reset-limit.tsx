@@ -44,8 +44,7 @@ function Form({ limit, onClose }: { limit: Limit; onClose: () => void }) {
               until <ExactTime at={limit.resets_at} />
             </>
           )}
-          . What was spent stays recorded. To change the amount for good, raise it on the{' '}
-          {limit.key === null ? 'team' : 'key'}.
+          . What was spent stays recorded. To change the amount for good, raise it.
         </Text>
         <TextInput
           label="Reason"

@@ -8,7 +8,7 @@ import { FormModal } from '../../forms/form-modal';
 import { RemoveAction } from '../../forms/remove-action';
 import { useSave } from '../../forms/use-save';
 import { NO_LIMITS, type OwnLimits, ownLimitsOf } from '../../limits/limit-draft';
-import { OwnLimitFields } from '../../limits/limit-fields';
+import { OwnLimitFields } from '../../limits/own-limit-fields';
 import { GROUP_LISTS, type TeamGroup } from './group';
 
 type GroupDraft = OwnLimits & Pick<TeamGroup, 'name' | 'note' | 'teams'>;
