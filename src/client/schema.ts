@@ -668,6 +668,26 @@ export interface paths {
         patch: operations["changeInstallationLimits"];
         trace?: never;
     };
+    "/admin/v1/limits/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try budgets on the calls of the last 7 days
+         * @description Says how many of them the budgets would have rejected. Stores nothing.
+         */
+        post: operations["previewLimits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/limits/{id}/reset": {
         parameters: {
             query?: never;
@@ -5999,6 +6019,63 @@ export interface components {
         };
         /**
          * @example {
+         *       "owner": "installation",
+         *       "budgets": [
+         *         {
+         *           "usd": "100",
+         *           "period": "day"
+         *         }
+         *       ]
+         *     }
+         */
+        LimitPreview: {
+            /**
+             * @description Whose budgets they would be.
+             * @enum {string}
+             */
+            owner: "installation" | "group" | "team" | "key";
+            /**
+             * Format: uuid
+             * @description The team, key or group; absent for the installation.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            owner_id?: string;
+            /**
+             * @description The budgets.
+             * @example [
+             *       {
+             *         "usd": "100",
+             *         "period": "day"
+             *       }
+             *     ]
+             */
+            budgets: components["schemas"]["NewSharedBudget"][];
+        };
+        LimitPreviewResult: {
+            /**
+             * @description One for each budget, in their order.
+             * @example [
+             *       {
+             *         "calls": 1200,
+             *         "rejected": 40
+             *       }
+             *     ]
+             */
+            data: {
+                /**
+                 * @description Calls of the last 7 days that it would have counted.
+                 * @example 1200
+                 */
+                calls: number;
+                /**
+                 * @description Those of them for which too little of the amount would have been left, at what they cost.
+                 * @example 40
+                 */
+                rejected: number;
+            }[];
+        };
+        /**
+         * @example {
          *       "reason": "budget of the pilot extended"
          *     }
          */
@@ -10704,6 +10781,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InstallationLimits"];
+                };
+            };
+        };
+    };
+    previewLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitPreview"];
+            };
+        };
+        responses: {
+            /** @description What they would have done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitPreviewResult"];
                 };
             };
         };

@@ -9,9 +9,9 @@ import { ServiceError } from '../errors/service-error.js';
 import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { isUnknownTimeZone } from '../platform/time-zone.js';
 import type { LimitOwner, LimitRule, LimitScope } from './limit-rule.entity.js';
-import type { ShownLimits } from './limit-rules.schema.js';
-import { countWhatWasUsed, moveToTimeZone } from './log-charges.js';
-import { filterText, rulesOf } from './stored-rules.js';
+import type { NewBudget, ShownLimits } from './limit-rules.schema.js';
+import { countWhatWasUsed, moveToTimeZone, tryOnLog } from './log-charges.js';
+import { filterText, NO_LIMITS, rulesOf } from './stored-rules.js';
 
 /**
  * Rules by what identifies them. One that is there and different keeps its id and with it what was used. Those that versions
@@ -159,6 +159,16 @@ export class LimitRules {
         'each_session',
         'needs the sessions of calls: ATTRIBUTION must not be off',
       );
+  }
+
+  /** What budgets would have done to the calls of the last days, were they those of an owner. */
+  async tried(
+    owner: LimitOwner,
+    ownerId: string,
+    budgets: readonly NewBudget[],
+  ): Promise<{ calls: number; rejected: number }[]> {
+    const rules = rulesOf({ ...NO_LIMITS, budgets: [...budgets] }, owner);
+    return tryOnLog(this.dataSource.manager, { owner, ownerId }, rules, this.env.budgetTimezone);
   }
 
   /** The rules that there are of these numbers. */

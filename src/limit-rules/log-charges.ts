@@ -155,3 +155,42 @@ export async function countWhatWasUsed(
     );
   }
 }
+
+/** Budgets that are not stored are tried on the calls of so many days. */
+export const TRIED_DAYS = 7;
+
+const wouldReject = (owner: LimitOwner) => `
+  SELECT n, count(*) FILTER (WHERE is_recent)::int AS calls,
+         count(*) FILTER (WHERE is_recent AND total > amount)::int AS rejected
+  FROM (
+    SELECT r.n, r.amount, l.started_at >= now() - interval '${TRIED_DAYS} days' AS is_recent,
+           sum(${USED}) OVER (PARTITION BY r.n, date_trunc(NULLIF(r.period, 'total'), l.started_at, $3)
+                              ORDER BY l.started_at, l.id) AS total
+    FROM jsonb_to_recordset($1) AS r (n int, resource text, period text, amount bigint, providers text[], models text[])
+    JOIN request_log l ON ${CALLS[owner]} AND ${IS_COUNTED} AND l.started_at >= COALESCE(
+      date_trunc(NULLIF(r.period, 'total'), now() - interval '${TRIED_DAYS} days', $3), now() - interval '${TRIED_DAYS} days')
+  ) tried GROUP BY n`;
+
+/**
+ * How many calls of the last days budgets would have counted, and how many of those found too little left: all after the
+ * first that did, though a smaller one may still have been admitted.
+ *
+ * @param budgets in days, weeks, months or in total, of the calls of the owner together
+ */
+export async function tryOnLog(
+  manager: EntityManager,
+  { owner, ownerId }: { owner: LimitOwner; ownerId: string },
+  budgets: readonly object[],
+  timeZone: string,
+): Promise<{ calls: number; rejected: number }[]> {
+  const rules = JSON.stringify(budgets.map((budget, n) => ({ n, ...budget })));
+  const rows = await manager.query<{ n: number; calls: number; rejected: number }[]>(wouldReject(owner), [
+    rules,
+    ownerId,
+    timeZone,
+  ]);
+  return budgets.map((_, i) => {
+    const { calls = 0, rejected = 0 } = rows.find(({ n }) => n === i) ?? {};
+    return { calls, rejected };
+  });
+}

@@ -16,6 +16,10 @@ import {
   limitFilterSchema,
   limitId,
   limitPageSchema,
+  type LimitPreview,
+  type LimitPreviewResult,
+  limitPreviewResultSchema,
+  limitPreviewSchema,
   type LimitReset,
   limitResetSchema,
   limitSchema,
@@ -68,6 +72,19 @@ export class LimitsController {
     @CurrentActor() by: Actor,
   ): Promise<InstallationLimits> {
     return this.limits.changeInstallation(change, by);
+  }
+
+  @Post('preview')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'previewLimits',
+    summary: 'Try budgets on the calls of the last 7 days',
+    description: 'Says how many of them the budgets would have rejected. Stores nothing.',
+  })
+  @ApiOkResponse({ standardSchema: limitPreviewResultSchema, description: 'What they would have done.' })
+  @ApiErrors(413, 415)
+  preview(@Body({ schema: limitPreviewSchema }) preview: LimitPreview): Promise<LimitPreviewResult> {
+    return this.limits.preview(preview);
   }
 
   @Post(':id/reset')

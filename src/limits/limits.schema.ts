@@ -142,3 +142,49 @@ export const installationChangeSchema = z.strictObject(sharedLimitMembers).meta(
   example: { budgets: [{ usd: '5000.00', period: 'month', providers: ['openai'] }] },
 });
 export type InstallationChange = z.output<typeof installationChangeSchema>;
+
+const triedOwner = oneOf(LIMIT_OWNERS).meta({ description: 'Whose budgets they would be.' });
+
+/** `POST /admin/v1/limits/preview` */
+export const limitPreviewSchema = z
+  .strictObject({
+    owner: triedOwner,
+    owner_id: z.uuid('must be the ID of the owner').optional().meta({
+      description: 'The team, key or group; absent for the installation.',
+      example: EXAMPLE_ID,
+    }),
+    budgets: sharedLimitMembers.budgets
+      .unwrap()
+      .unwrap()
+      .meta({ description: 'The budgets.', example: [{ usd: '100', period: 'day' }] }),
+  })
+  .refine(({ owner, owner_id: id }) => (owner === 'installation') === (id === undefined), {
+    path: ['owner_id'],
+    error: 'give the ID of the team, key or group; none for the installation',
+  })
+  .meta({ id: 'LimitPreview', example: { owner: 'installation', budgets: [{ usd: '100', period: 'day' }] } });
+export type LimitPreview = z.output<typeof limitPreviewSchema>;
+
+/** What budgets would have done to the calls of the last 7 days. */
+export const limitPreviewResultSchema = z
+  .strictObject({
+    data: z
+      .array(
+        z.strictObject({
+          calls: z
+            .int()
+            .meta({ description: 'Calls of the last 7 days that it would have counted.', example: 1200 }),
+          rejected: z.int().meta({
+            description:
+              'Those of them for which too little of the amount would have been left, at what they cost.',
+            example: 40,
+          }),
+        }),
+      )
+      .meta({
+        description: 'One for each budget, in their order.',
+        example: [{ calls: 1200, rejected: 40 }],
+      }),
+  })
+  .meta({ id: 'LimitPreviewResult' });
+export type LimitPreviewResult = z.output<typeof limitPreviewResultSchema>;

@@ -19,7 +19,14 @@ import { usdOf } from '../limit-rules/usd.js';
 import type { Actor } from '../platform/actor.js';
 import { MAX_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
-import type { InstallationLimits, LimitFilter, LimitReset, LimitView } from './limits.schema.js';
+import type {
+  InstallationLimits,
+  LimitFilter,
+  LimitPreview,
+  LimitPreviewResult,
+  LimitReset,
+  LimitView,
+} from './limits.schema.js';
 
 type LimitRow = Omit<
   LimitView,
@@ -215,6 +222,11 @@ export class LimitsService {
       });
       return after;
     });
+  }
+
+  /** What budgets would have done to the calls of the last days. Stores nothing. */
+  async preview({ owner, owner_id: id = INSTALLATION, budgets }: LimitPreview): Promise<LimitPreviewResult> {
+    return { data: await this.rules.tried(owner, id, budgets) };
   }
 
   /**

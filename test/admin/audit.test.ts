@@ -98,6 +98,11 @@ const CHANGES: Record<
     body: newGroup,
     leaves: 'group created',
   },
+  'POST /admin/v1/limits/preview': {
+    subject: () => Promise.resolve(null),
+    body: () => ({ owner: 'installation', budgets: [{ usd: '1', period: 'day' }] }),
+    leaves: null,
+  },
   'PATCH /admin/v1/limits/installation': {
     subject: () => Promise.resolve(null),
     body: () => ({ limits: { requests_per_minute: ++names } }),

@@ -160,6 +160,27 @@ describe('limits on the command line', () => {
     );
   });
 
+  it('are tried on the calls of the last days, and nothing is changed', async () => {
+    expect((await remote('teams create tried')).code).toBe(0);
+    const key = await json<OwnedKey>('keys create --team tried --name ci');
+    for (const cost of ['1', '2', '4']) await spend(gateway.database, key, cost);
+    const tried = await remote('limits set tried --budget 3/month --budget 100/week --dry-run');
+    expect(tried.stdout).toBe(
+      '3/month: would have rejected 1 of the 3 calls of team tried in the last 7 days.\n' +
+        '100/week: would have rejected 0 of the 3 calls of team tried in the last 7 days.\n' +
+        'Nothing was changed.\n',
+    );
+    expect(await json('limits set tried/ci --model none-* --budget 1tokens/total --dry-run')).toEqual({
+      data: [{ calls: 0, rejected: 0 }],
+    });
+    const all = await json<{ data: { calls: number }[] }>(
+      'limits set installation --budget 1/month --dry-run',
+    );
+    expect(all.data[0]!.calls).toBeGreaterThanOrEqual(3);
+    expect(await json('teams show tried')).toMatchObject({ budgets: [] });
+    expect((await remote('limits set tried --rpm 5 --dry-run')).stderr).toContain('--dry-run tries budgets');
+  });
+
   it('are reset, and hint at what to do next with commands that can be pasted', async () => {
     const set = await remote('limits set default --budget 1/total');
     expect(set.stdout).toContain('Set the limits of team default.');

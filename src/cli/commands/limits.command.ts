@@ -1,16 +1,17 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
-import type { LimitView } from '../../limits/limits.schema.js';
+import type { LimitPreviewResult, LimitView } from '../../limits/limits.schema.js';
 import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { type Api, path } from '../api.js';
-import type { ShownLimits } from '../../limit-rules/limit-rules.schema.js';
+import type { Budget, ShownLimits } from '../../limit-rules/limit-rules.schema.js';
 import { CliError } from '../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { findKeyId } from '../lookup.js';
-import { findLimitOwner } from './groups/limit-owner.js';
+import { findLimitOwner, type LimitOwner } from './groups/limit-owner.js';
 import type { Style } from '../output.js';
 import { action, type Session } from '../session.js';
-import type { Column } from '../table.js';
+import { type Column, count } from '../table.js';
 import { minuteTime } from '../times.js';
 import { noteBefore } from './options/budget-note.js';
 import {
@@ -76,6 +77,10 @@ export function limitsCommand(): Command {
         .argument(...OWNER_ARGUMENT),
     ),
   )
+    .option(
+      '--dry-run',
+      'change nothing: say how many calls of the last 7 days the budgets would have rejected',
+    )
     .option('--json', 'print the owner as JSON')
     .addHelpText(
       'after',
@@ -87,6 +92,7 @@ Examples:
   postern limits set search --model 'claude-opus-*' --budget 300/week
   postern limits set search/agent --each-session --budget 5/session
   postern limits set group dev --budget 100/day@80,100
+  postern limits set group dev --budget 100/day --dry-run
   postern limits set installation --provider openai --budget 5000/month`,
     )
     .action(action(set));
@@ -146,16 +152,46 @@ async function allOf(api: Api, filter: Filter): Promise<LimitView[]> {
 
 async function set(
   { api, out }: Session,
-  options: LimitOptions & LimitFilterOptions,
+  options: LimitOptions & LimitFilterOptions & { dryRun?: boolean },
   ...words: string[]
 ): Promise<void> {
   if (!hasLimitOptions(options)) throw new CliError(`nothing to set: give ${LIMIT_OPTION_NAMES}`);
   const owner = await findLimitOwner(api, words.flat());
   const present = await api.get<ShownLimits>(owner.path);
+  if (options.dryRun === true) return tryOut({ api, out }, owner, limitMembersOf(options, present), present);
   const changed = await api.patch<ShownLimits>(owner.path, limitMembersOf(options, present));
   out.result(changed, () => `Set the limits of ${owner.name}.`);
   await noteBefore({ api, out }, owner.noted, present.budgets, changed.budgets);
   out.note(`See them: ${cliCommand(`limits show ${words.flat().map(shellQuoted).join(' ')}`)}`);
+}
+
+/** Says what the budgets that differ would have done to the calls of the last days. */
+async function tryOut(
+  { api, out }: Pick<Session, 'api' | 'out'>,
+  owner: LimitOwner,
+  { budgets }: Partial<ShownLimits>,
+  present: ShownLimits,
+): Promise<void> {
+  const isThere = (budget: Budget) => present.budgets.some((other) => isDeepStrictEqual(other, budget));
+  const tried = budgets?.filter((budget) => !isThere(budget)) ?? [];
+  if (tried.length === 0)
+    throw new CliError(
+      '--dry-run tries budgets of all calls of an owner: give --budget, without --each-session',
+    );
+  const [kind, id] = owner.path.split('/') as [string, string];
+  const { data } = await api.post<LimitPreviewResult>('limits/preview', {
+    ...(kind === 'limits' ? { owner: id } : { owner: kind.replace(/s$/, ''), owner_id: id }),
+    budgets: tried,
+  });
+  out.result({ data }, () =>
+    tried
+      .map(({ usd, tokens, period }, i) => {
+        const { calls, rejected } = data[i]!;
+        return `${usd ?? `${tokens!}tokens`}/${period}: would have rejected ${count(rejected)} of the ${count(calls)} calls of ${owner.name} in the last 7 days.`;
+      })
+      .join('\n'),
+  );
+  out.note('Nothing was changed.');
 }
 
 async function reset(session: Session, options: { reason: string; subject?: string }, id?: string) {
