@@ -32,6 +32,8 @@ function Form({ children, name, action, pending, error, onClose, onConfirm }: Pr
   const [typed, setTyped] = useState('');
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    // A form inside a portal still bubbles to the form around it, which would be saved.
+    event.stopPropagation();
     if (typed === name) onConfirm();
   };
   return (
