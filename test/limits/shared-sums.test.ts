@@ -41,32 +41,38 @@ async function rowsOf({ id }: Issued, count: number) {
   return read();
 }
 
-it('responses from the cache count in no budget, neither when they are sent nor in a new one', async () => {
-  const key = await ofNewTeam({ cache: { ttl_seconds: 600 } });
-  let sent = 0;
-  const send = async () => {
-    expect((await call(key)).status).toBe(200);
-    return (await rowsOf(key, ++sent)).at(-1)!.outcome === 'cached';
-  };
-  await eventually(send);
-  await admin('PATCH', `/keys/${key.id}`, {
-    budgets: [
-      { usd: '5', period: 'month' },
-      { tokens: 5_000_000, period: 'month' },
-    ],
-  });
-  const paid = (await rowsOf(key, sent)).filter((row) => row.outcome === 'completed').length;
-  const used = async () =>
-    (await limits(`key=${key.id}`)).map((one) => Number(one.used)).sort((a, b) => a - b);
-  const expected = [Number((paid * 0.0011).toFixed(4)), paid * 200];
-  expect(await used()).toEqual(expected);
-  await eventually(async () => {
-    await send();
-    const last = (await rowsOf(key, sent)).at(-1)!;
-    return last.outcome === 'cached';
-  });
-  expect(await used()).toEqual(expected);
-});
+it.each([
+  ['cached', { cache: { ttl_seconds: 600 } }, {}],
+  ['replayed', { idempotency: 'replay' }, { 'idempotency-key': 'one' }],
+])(
+  '%s responses count in no budget, neither when they are sent nor in a new one',
+  async (how, members, headers) => {
+    const key = await ofNewTeam(members);
+    let sent = 0;
+    const send = async () => {
+      expect((await call(key, headers)).status).toBe(200);
+      return (await rowsOf(key, ++sent)).at(-1)!.outcome === how;
+    };
+    await eventually(send);
+    await admin('PATCH', `/keys/${key.id}`, {
+      budgets: [
+        { usd: '5', period: 'month' },
+        { tokens: 5_000_000, period: 'month' },
+      ],
+    });
+    const paid = (await rowsOf(key, sent)).filter((row) => row.outcome === 'completed').length;
+    const used = async () =>
+      (await limits(`key=${key.id}`)).map((one) => Number(one.used)).sort((a, b) => a - b);
+    const expected = [Number((paid * 0.0011).toFixed(4)), paid * 200];
+    expect(await used()).toEqual(expected);
+    await eventually(async () => {
+      await send();
+      const last = (await rowsOf(key, sent)).at(-1)!;
+      return last.outcome === how;
+    });
+    expect(await used()).toEqual(expected);
+  },
+);
 
 it('of two changes of the installation at once, and of a team, none is lost', async () => {
   const key = await ofNewTeam();
