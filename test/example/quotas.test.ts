@@ -1,6 +1,7 @@
 import { DataSource } from 'typeorm';
 import { SUBJECT_TYPES } from '../../src/audit/record-change.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { TeamGroup } from '../../src/groups/group.entity.js';
 import { Team } from '../../src/teams/team.entity.js';
 import { runHere } from '../cli/run-here.js';
 import { addToApp } from '../support/app-modules.js';
@@ -82,7 +83,7 @@ it('has a command, on the gateway and over HTTP', async () => {
 
 it('has a migration that makes what its entity says', async () => {
   const options = dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize: 1 });
-  const dataSource = await new DataSource({ ...options, entities: [Quota, Team] }).initialize();
+  const dataSource = await new DataSource({ ...options, entities: [Quota, Team, TeamGroup] }).initialize();
   const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
   await dataSource.destroy();
   expect(upQueries.map(({ query }) => query)).toEqual([]);
