@@ -59,6 +59,9 @@ const PROVIDERS_OF =
 const BY_NUMBER =
   'SELECT nr, id, scope, COALESCE(owner_id, scope_id) AS owner, resource, period, filter FROM limit_rule WHERE nr = ANY ($1::bigint[])';
 
+/** Limits of what callers say of a call. */
+const OF_SAID = "SELECT count(*)::int AS count FROM limit_rule WHERE scope ~ '_(end_user|session)$'";
+
 /** What somebody has locked is left to `limit_sweep()`: a change waits for no exchange, and blocks none. */
 const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot', 'limit_spent'].map(
   (table) => `
@@ -84,6 +87,7 @@ export class LimitRules {
     database: DatabaseService,
   ) {
     database.whenReady(() => this.moveToTimeZone());
+    database.whenReady(() => this.warnOfUnread());
   }
 
   /**
@@ -178,6 +182,16 @@ export class LimitRules {
       [...new Set(numbers)],
     ]);
     return new Map(rows.map(({ nr, ...rule }) => [nr, rule]));
+  }
+
+  /** Limits of end users and sessions that were set before ATTRIBUTION=off. */
+  private async warnOfUnread(): Promise<void> {
+    if (this.env.attribution !== 'off') return;
+    const [row] = await this.dataSource.query<{ count: number }[]>(OF_SAID);
+    if (row!.count > 0)
+      this.logger.error(
+        `${row!.count} limits and budgets are for each end user or session, which ATTRIBUTION=off does not read: those of sessions count no calls, and all calls are one end user. Remove them, or set ATTRIBUTION to headers or all.`,
+      );
   }
 
   /** Applies a changed BUDGET_TIMEZONE to the rules that there are. */

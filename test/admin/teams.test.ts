@@ -20,6 +20,8 @@ describe('/admin/v1/teams', () => {
       stream_usage: 'as_sent',
       limits: null,
       budgets: [],
+      filtered_limits: [],
+      each_session: null,
       each_end_user: null,
       owner: null,
       contact: null,

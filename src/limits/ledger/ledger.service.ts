@@ -16,6 +16,9 @@ import { forgetHolds } from './settlement.js';
 /** After this and KEY_CACHE_STALE_MS without an exchange, what a process holds is void. */
 const VOID_MS = 15 * 60_000;
 const SWEEP_MS = 10 * 60_000;
+/** Names whose hashes are kept. */
+const MAX_KNOWN = 1_000;
+const MAX_KNOWN_LENGTH = 256;
 
 const VOID_PROCESSES = `
   SELECT id FROM limit_process WHERE seen_at < clock_timestamp() - make_interval(secs => $1)`;
@@ -36,6 +39,8 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
   private readonly logger = new Logger('Limits');
   private readonly subjectKey: Buffer;
   private readonly sessionKey: Buffer;
+  private readonly endUsers = new Map<string, string>();
+  private readonly sessions = new Map<string, string>();
   private readonly voidMs: number;
   private isStopping = false;
 
@@ -69,12 +74,24 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
   /** The subject of an end user. Calls without one share one subject. */
   subjectOf(endUser: string | null): string {
     if (endUser === null) return '-';
-    return createHmac('sha256', this.subjectKey).update(endUser).digest('base64url').slice(0, 22);
+    return this.hashed(this.subjectKey, endUser, this.endUsers);
   }
 
   /** The subject of a session. */
   subjectOfSession(session: string): string {
-    return createHmac('sha256', this.sessionKey).update(session).digest('base64url').slice(0, 22);
+    return this.hashed(this.sessionKey, session, this.sessions);
+  }
+
+  /** A hash takes longer than a look-up, and most calls come of the same few. */
+  private hashed(key: Buffer, name: string, known: Map<string, string>): string {
+    let subject = known.get(name);
+    if (subject === undefined) {
+      subject = createHmac('sha256', key).update(name).digest('base64url').slice(0, 22);
+      if (known.size >= MAX_KNOWN) known.clear();
+      // A header may have 16 KiB.
+      if (name.length <= MAX_KNOWN_LENGTH) known.set(name, subject);
+    }
+    return subject;
   }
 
   /** Removes what dead processes and past periods have left. */

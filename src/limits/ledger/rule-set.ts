@@ -168,7 +168,7 @@ export function setOf(rules: readonly LimitRule[]): RuleSet | null {
   return rules.length === 0 ? null : new RuleSet(rules);
 }
 
-/** Whether a row names a budget. @param budgets as the row has them */
-export function isNamed({ nr }: LimitRule, budgets: string): boolean {
-  return budgets.slice(1, -1).split(',').includes(nr);
+/** The numbers of the budgets that a row names. @param budgets as the row has them */
+export function numbersOf(budgets: string): string[] {
+  return budgets.slice(1, -1).split(',');
 }

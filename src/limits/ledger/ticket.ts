@@ -1,7 +1,7 @@
 import type { Reservation } from '../../request-log/charges.js';
 import { HoldMeter } from './hold-meter.js';
 import type { Meter } from './meter.js';
-import { isBudget, isNamed } from './rule-set.js';
+import { isBudget, numbersOf } from './rule-set.js';
 
 /** What a call has taken from one meter. */
 export interface Part {
@@ -114,9 +114,10 @@ export class Ticket {
     if (this.state === 'open') this.settle({ usd, tokens });
     if (this.state === 'closed') return;
     const now = performance.now();
+    const named = budgets === null ? null : numbersOf(budgets);
     for (const { meter, amount } of this.parts) {
       if (!(meter instanceof HoldMeter) || meter.isConcurrency) continue;
-      const isCharged = budgets === null || isNamed(meter.rule, budgets);
+      const isCharged = named === null || named.includes(meter.rule.nr);
       const charge = meter.rule.resource === 'usd' ? usd : tokens;
       meter.settled(amount, isCharged ? (charge ?? 0n) : 0n, now);
     }
