@@ -29,7 +29,7 @@ describeInBrowser('the page of jobs', () => {
     await page.getByText('no_usage').waitFor();
     await settled(page);
     await checkAppearance(page);
-    await page.getByText('unknown', { exact: true }).first().click();
+    await page.getByText('Unknown', { exact: true }).first().click();
     await page.getByRole('link', { name: 'Batch' }).waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'Video' }).waitFor();
     expect(new URL(page.url()).searchParams.get('jobs')).toBe('unknown');

@@ -16,9 +16,10 @@ describeInBrowser('administering in the console', () => {
   afterAll(() => gateway.stop());
 
   describe('contacts, cost centers and notes', () => annotationFlows(gateway));
-  describe('groups of teams', () => groupFlows(gateway));
   describe('leads and members', () => leadFlows(gateway));
+  // Before any other makes a token.
   describe('the page Access', () => accessFlows(gateway));
+  describe('groups of teams', () => groupFlows(gateway));
   describe('the page Webhooks', () => webhookFlows(gateway));
   describe('the page Sinks', () => sinkFlows(gateway));
   describe('changes', () => changeFlows(gateway));
