@@ -45,6 +45,7 @@ const SESSION_BUDGETS_ABOUT = 'At most 4 budgets of each session, in the period 
 const count = (description: string, example: number) =>
   z.int(COUNT).min(0, COUNT).max(MOST, COUNT).nullish().default(null).meta({ description, example });
 
+const RATE_NAMES = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
 const newRatesShape = {
   requests_per_minute: count(REQUESTS_ABOUT, 600),
   tokens_per_minute: count(TOKENS_ABOUT, 200_000),
@@ -164,6 +165,10 @@ const newFilteredRates = z
       .refine(({ providers, models }) => providers !== null || models !== null, {
         path: ['providers'],
         error: 'name providers or models; limits of all calls belong in limits',
+      })
+      .refine((one) => RATE_NAMES.some((name) => one[name] !== null), {
+        path: ['requests_per_minute'],
+        error: 'give a limit, or leave this entry out',
       })
       .meta({ id: 'NewFilteredLimits', example: { providers: ['openai'], requests_per_minute: 60 } }),
     LIMITS,

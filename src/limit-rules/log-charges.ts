@@ -157,7 +157,7 @@ export async function countWhatWasUsed(
 }
 
 /** Budgets that are not stored are tried on the calls of so many days. */
-export const TRIED_DAYS = 7;
+const TRIED_DAYS = 7;
 
 const wouldReject = (owner: LimitOwner) => `
   SELECT n, count(*) FILTER (WHERE is_recent)::int AS calls,

@@ -499,6 +499,12 @@ describe('limits of new kinds', () => {
   });
 });
 
+it('filtered limits without a limit are rejected, where they would limit nothing', async () => {
+  await expect(ofNewTeam({ filtered_limits: [{ models: ['m'] }] })).rejects.toThrow(
+    /give a limit, or leave this entry out/,
+  );
+});
+
 it('an unknown owner has none', async () => {
   const { data } = await admin<{ data: object[] }>(
     'GET',
