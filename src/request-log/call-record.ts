@@ -248,12 +248,10 @@ export class CallRecord {
     if (this.requestModel === this.bodyModel) this.requestModel = this.bodyModel = this.body.model;
   }
 
-  /** A chunk of a streamed request body has arrived: it is read only for the model. The chunk is not kept. */
+  /** A chunk of a streamed request body has arrived. The chunk is not kept. */
   requestChunkPassed(chunk: Buffer): void {
-    if (this.requestModel === this.bodyModel || this.units !== null) {
-      this.requestChunkRead(chunk);
-      this.outputLimit = this.body.outputLimit(this.origin.endpoint);
-    } else this.requestBytes += chunk.length;
+    this.requestChunkRead(chunk);
+    this.outputLimit = this.body.outputLimit(this.origin.endpoint);
     this.body.forget();
   }
 

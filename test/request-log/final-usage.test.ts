@@ -45,16 +45,23 @@ async function send(
   response: Sent,
   body: object = { model: 'priced' },
   method = 'POST',
+  chunked = false,
 ): Promise<string> {
   const name = `${cases++}`;
   sent.set(name, response);
   const answer = await fetch(`${postern.url}/p/default${endpoint}`, {
     method,
     headers: { authorization: `Bearer ${postern.key}`, 'content-type': 'application/json', 'x-case': name },
-    ...(method === 'POST' && { body: JSON.stringify(body) }),
+    ...(method === 'POST' && { body: chunked ? inChunks(JSON.stringify(body)) : JSON.stringify(body) }),
+    duplex: 'half',
   });
   await answer.arrayBuffer().catch(() => {});
   return answer.headers.get('x-gateway-request-id')!;
+}
+
+/** A body of unknown length. */
+function inChunks(body: string): ReadableStream<Uint8Array> {
+  return new Blob([body]).stream();
 }
 
 async function call(...args: Parameters<typeof send>): Promise<LogRowView> {
@@ -194,14 +201,34 @@ describe('input that the request does not show', () => {
       expect(await call(CHAT, noUsage, elsewhere)).toMatchObject({ input_limit: null, cost_high_usd: null });
   });
 
-  it('may be in a body that was not read, because the path names the model', async () => {
-    const body = { contents: [], padding: 'x'.repeat(300_000) };
-    expect(await call(GEMINI, noUsage, body)).toMatchObject({
-      input_limit: null,
-      extra_usage: { uncounted_tools: 1 },
-      cost_high_usd: null,
-    });
-  });
+  it.each([
+    ['larger than is buffered', 300_000, false],
+    ['in chunks', 1_000, true],
+  ])(
+    'is looked for in a body that is streamed by although its path names the model: %s',
+    async (_, size, chunked) => {
+      const text = { parts: [{ text: 'x'.repeat(size) }] };
+      const image = { parts: [{ inlineData: { mimeType: 'image/png', data: '' } }] };
+      const config = { generationConfig: { maxOutputTokens: 5, candidateCount: 2 } };
+      const body = { ...config, contents: [text] };
+      const length = JSON.stringify(body).length;
+      expect(await call(GEMINI, noUsage, body, 'POST', chunked)).toMatchObject({
+        usage_final: false,
+        input_limit: String(length),
+        output_limit: '10',
+        extra_usage: null,
+        cost_high_usd: ((length + 100) / 1e6 + 1e-9).toFixed(9),
+      });
+      const unbounded = { input_limit: null, output_limit: '10', cost_high_usd: null };
+      const withImage = { ...config, contents: [text, image] };
+      expect(await call(GEMINI, noUsage, withImage, 'POST', chunked)).toMatchObject(unbounded);
+      const tools = [{ googleSearch: {} }];
+      expect(await call(GEMINI, noUsage, { ...body, tools }, 'POST', chunked)).toMatchObject({
+        ...unbounded,
+        extra_usage: { uncounted_tools: 1 },
+      });
+    },
+  );
 
   it('of a call whose usage is final is left out', async () => {
     const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
