@@ -7,6 +7,10 @@ import { clientOptions } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
 
 const QUERY_TIMEOUT_MS = 5_000;
+/** Postgres ends the session of a process that is frozen, and does not close its connection, after this time. */
+const SILENCE_MS = 30_000;
+const SHOW_LIFE_MS = 10_000;
+const END_SILENT_SESSION = `SET idle_session_timeout = ${SILENCE_MS}`;
 
 /** A session that has the lock already gets it again. */
 const LOCK = `SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.jobs}, hashtext($1)) AS locked`;
@@ -28,7 +32,8 @@ export class ReplicaJobs implements OnApplicationShutdown {
   /**
    * Runs the work if this process gets the lock of the job: the advisory lock `(7061008, hashtext(name))` of a session in
    * Postgres. The process keeps the lock, so that another one whose clock is behind does not run the job a second time.
-   * Postgres releases it when the process or its connection ends, and the process that asks next gets it.
+   * Postgres releases it when the process or its connection ends, or the process has been frozen for half a minute, and the
+   * process that asks next gets it. A frozen process that continues then ends work that another one may have begun.
    *
    * @param name of the job; the same in every replica
    * @returns whether it ran; false also while an earlier run in this process has not ended
@@ -61,12 +66,21 @@ export class ReplicaJobs implements OnApplicationShutdown {
   private connect(): Promise<GatewayClient> {
     const purpose = { applicationName: 'postern-jobs', queryTimeoutMs: QUERY_TIMEOUT_MS };
     const client = new GatewayClient(clientOptions(directUrl(this.env), purpose));
-    const session = client.connect().then(() => client);
+    const session = this.begin(client);
     const forget = () => {
       if (this.session === session) this.session = null;
     };
     client.once('end', forget);
     session.catch(forget);
     return (this.session = session);
+  }
+
+  private async begin(client: GatewayClient): Promise<GatewayClient> {
+    await client.connect();
+    await client.query(END_SILENT_SESSION);
+    // If it fails, the session has ended.
+    const life = setInterval(() => client.query('SELECT').catch(() => {}), SHOW_LIFE_MS).unref();
+    client.once('end', () => clearInterval(life));
+    return client;
   }
 }

@@ -9,6 +9,7 @@ import { ReplicaJobs } from '../database/replica-jobs.service.js';
 import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import { describeError } from '../errors/describe-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
+import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import type { Provider } from '../providers/provider.js';
 import { ProviderReader } from '../providers/provider-reader.js';
 import { ProvidersService } from '../providers/providers.service.js';
@@ -18,9 +19,11 @@ import { JobSecrets } from './job-secrets.service.js';
 import { JobSettlement, type OpenJob } from './job-settlement.service.js';
 
 const EVERY_MS = 5_000;
+/** Requests to one provider. */
 const AT_ONCE = 4;
 /** Between two requests: 10 a second. */
 const GAP_MS = 100;
+/** Of one provider, in one run. */
 const DUE = 100;
 /** Providers keep what a job made for days: OpenAI a response for 30, Gemini a batch for 2, others longer. */
 const MAX_DAYS = 8;
@@ -30,10 +33,12 @@ interface DueJob extends OpenJob {
   isOld: boolean;
 }
 
+const FIND_PROVIDERS = `
+  SELECT DISTINCT provider FROM provider_job WHERE next_check_at <= clock_timestamp() AND provider <> ALL ($1::text[])`;
 const FIND_DUE = `
   SELECT id, started_at AS "startedAt", provider, model, sealed_id AS "sealedId",
          started_at < now() - interval '${MAX_DAYS} days' AS "isOld"
-  FROM provider_job WHERE next_check_at <= clock_timestamp() ORDER BY next_check_at LIMIT ${DUE}`;
+  FROM provider_job WHERE provider = $1 AND next_check_at <= clock_timestamp() ORDER BY next_check_at LIMIT ${DUE}`;
 /** After 1, 2, 4 … 60 minutes. */
 const CHECKED = `
   UPDATE provider_job
@@ -51,6 +56,8 @@ export class JobChecks implements OnApplicationShutdown {
   private readonly outage = new OutageLog(new Logger('Jobs'));
   private readonly stopping = new AbortController();
   private readonly reader: JobReader;
+  /** Providers whose jobs are being checked. A slow one keeps no other one waiting. */
+  private readonly busy = new Map<string, Promise<void>>();
   private nextTurn = 0;
 
   constructor(
@@ -78,20 +85,34 @@ export class JobChecks implements OnApplicationShutdown {
     }
   }
 
-  onApplicationShutdown(): void {
+  async onApplicationShutdown(): Promise<void> {
     this.stopping.abort();
+    await withTimeout(CLOSE_TIMEOUT_MS, Promise.allSettled(this.busy.values()));
   }
 
-  /** Checks the jobs that are due. @returns false if another process does */
-  run(): Promise<boolean> {
-    return this.jobs.onlyOneReplica('provider-jobs', async () => {
-      for (;;) {
-        const due = await this.dataSource.query<DueJob[]>(FIND_DUE);
-        await Promise.all(Array.from({ length: AT_ONCE }, () => this.work(due)));
-        if (due.length < DUE) break;
-      }
+  /** Checks the jobs that are due, but for those of busy providers. @returns false if another process does */
+  async run(): Promise<boolean> {
+    let begun: Promise<void>[] = [];
+    const isLeader = await this.jobs.onlyOneReplica('provider-jobs', async () => {
       await this.dataSource.query(DELETE_OLD, [this.env.requestLogRetentionDays]);
+      const found = await this.dataSource.query<{ provider: string }[]>(FIND_PROVIDERS, [
+        [...this.busy.keys()],
+      ]);
+      begun = found.map(({ provider }) => this.begin(provider));
     });
+    await Promise.all(begun);
+    return isLeader;
+  }
+
+  private begin(provider: string): Promise<void> {
+    const checks = this.checkAll(provider).finally(() => this.busy.delete(provider));
+    this.busy.set(provider, checks);
+    return checks;
+  }
+
+  private async checkAll(provider: string): Promise<void> {
+    const due = await this.dataSource.query<DueJob[]>(FIND_DUE, [provider]);
+    await Promise.all(Array.from({ length: AT_ONCE }, () => this.work(due)));
   }
 
   private async work(due: DueJob[]): Promise<void> {

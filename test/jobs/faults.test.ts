@@ -289,6 +289,41 @@ it('a provider that falls silent, before its response or within it, is given up 
   }
 });
 
+it('a provider that does not respond keeps the jobs of no other one waiting, however many of its own are due', async () => {
+  const mute = await FakeProvider.start();
+  await jobs.postern.admin('POST', '/providers', { name: 'mute', url: mute.url, secret: 's-0123456789' });
+  let respond!: () => void;
+  const responded = new Promise<void>((resolve) => (respond = resolve));
+  let count = 0;
+  mute.respond(async ({ method, url }) => {
+    if (method === 'POST') return { json: created(`batch_m${count++}`) };
+    await responded;
+    return { json: completed(url.split('/').at(-1)!) };
+  });
+  for (let i = 0; i < 40; i++) await jobs.send(key, 'POST', '/p/mute/v1/batches');
+  const states = () =>
+    jobs.postern.database.query<{ state: string; jobs: number }>(
+      `SELECT state, count(*)::int AS jobs FROM provider_job WHERE provider = 'mute' GROUP BY 1`,
+    );
+  await eventually(async () => (await states())[0]?.jobs === 40);
+  const id = await jobs.create(key, '/v1/batches', created('batch_prompt'));
+  jobs.provider.paths.set('GET /v1/batches/batch_prompt', { json: completed('batch_prompt') });
+  // Those of the other provider are older.
+  await jobs.postern.database.query(
+    `UPDATE provider_job SET next_check_at = now() - CASE provider WHEN 'mute' THEN interval '1 hour' ELSE '0' END
+     WHERE provider = 'mute' OR id = $1`,
+    [id],
+  );
+  await eventually(() =>
+    Promise.resolve(mute.requests.filter(({ method }) => method === 'GET').length === 4),
+  );
+  await eventually(async () => (await jobs.job(id))!.state === 'settled');
+  expect(await states()).toEqual([{ state: 'open', jobs: 40 }]);
+  respond();
+  await eventually(async () => (await states())[0]!.state === 'settled');
+  await mute.stop();
+});
+
 it('a connection that breaks during the results is no end', async () => {
   const id = await jobs.create(key, '/v1/batches', created('batch_b'));
   jobs.provider.paths.set('GET /v1/batches/batch_b', {

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { JobChecks } from '../../src/jobs/job-checks.service.js';
 import type { JobView } from '../../src/jobs/jobs.schema.js';
-import { FakeProvider, type FakeRequest, type FakeResponse } from '../../src/testing/fake-provider.js';
+import { FakeProvider, type FakeRequest, type FakeResponder } from '../../src/testing/fake-provider.js';
 import { eventually } from '../support/eventually.js';
 import { type LogRowView, startTestGateway, type TestGateway } from '../support/gateway.js';
 import type { TestDatabase } from '../support/database.js';
 
 /** A provider that a test fills: what it responds by method and path. */
 export class JobProvider {
-  readonly paths = new Map<string, FakeResponse | ((request: FakeRequest) => FakeResponse)>();
+  readonly paths = new Map<string, FakeResponder>();
 
   private constructor(readonly fake: FakeProvider) {
     fake.respond((request) => {

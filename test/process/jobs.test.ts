@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import pg from 'pg';
 import { JobChecks } from '../../src/jobs/job-checks.service.js';
-import type { FakeResponse } from '../../src/testing/fake-provider.js';
+import type { FakeResponder, FakeResponse } from '../../src/testing/fake-provider.js';
 import { runCli } from '../cli/run-cli.js';
 import { JobGateway, MASTER_KEY } from '../jobs/job-gateway.js';
 import { eventually } from '../support/eventually.js';
@@ -69,7 +69,7 @@ async function isSettled(id: string): Promise<void> {
 }
 
 /** A job that is due, and that only the process asks for. */
-async function dueFor(process: GatewayProcess): Promise<string> {
+async function dueFor(process: GatewayProcess, response: FakeResponder = { json: ended }): Promise<string> {
   checks.run = () => Promise.resolve(false);
   // This one may have asked already, and keeps the lock for it while it runs.
   await other.postern.database.query(
@@ -77,7 +77,7 @@ async function dueFor(process: GatewayProcess): Promise<string> {
      WHERE datname = current_database() AND application_name = 'postern-jobs'`,
   );
   const id = await (await at(process)).create(key.key, '/v1/batches', created);
-  other.provider.paths.set('GET /v1/batches/batch_1', { json: ended });
+  other.provider.paths.set('GET /v1/batches/batch_1', response);
   await other.postern.database.query('UPDATE provider_job SET next_check_at = now() WHERE id = $1', [id]);
   return id;
 }
@@ -121,6 +121,31 @@ it('a replica that is killed right after the settlement has settled it, and no o
   } finally {
     await client.end();
   }
+});
+
+it('a replica that is frozen within a check loses it to another one, and changes nothing when it continues', async () => {
+  const frozen = start();
+  let askedFirst!: () => void;
+  const asked = new Promise<void>((resolve) => (askedFirst = resolve));
+  let respond!: () => void;
+  const responded = new Promise<FakeResponse>((resolve) => (respond = () => resolve({ json: ended })));
+  const id = await dueFor(frozen, () => {
+    askedFirst();
+    other.provider.paths.set('GET /v1/batches/batch_1', { json: ended });
+    return responded;
+  });
+  await asked;
+  frozen.process.signal('SIGSTOP');
+  checks.run = JobChecks.prototype.run.bind(checks);
+  await isSettled(id);
+  expect(other.provider.asked('/v1/batches/batch_1')).toHaveLength(2);
+  respond();
+  frozen.process.signal('SIGCONT');
+  // It also sees the end of the job in the response to a caller.
+  const call = await (await at(frozen)).send(key.key, 'GET', '/v1/batches/batch_1');
+  await other.row(call);
+  await frozen.process.kill();
+  await isSettled(id);
 });
 
 describe('a gateway that is killed right after it has responded to the call', () => {
