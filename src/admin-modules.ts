@@ -3,6 +3,7 @@ import { AdminModule } from './admin/admin.module.js';
 import { ApplyModule } from './apply/apply.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { GroupsModule } from './groups/groups.module.js';
+import { TrustsAdminModule } from './identity/trusts/trusts-admin.module.js';
 import { JobsAdminModule } from './jobs/jobs-admin.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsAdminModule } from './limits/limits-admin.module.js';
@@ -30,6 +31,7 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   TeamsModule,
   GroupsModule,
   KeysModule,
+  TrustsAdminModule,
   ProvidersModule,
   RoutesModule,
   RequestsModule,

@@ -36,6 +36,10 @@ const key = z
       description: 'Expiry time; null or absent: the key never expires. A new one must be in the future.',
       example: '2030-01-31T12:00:00.000Z',
     }),
+    secret: flag().default(true).meta({
+      description:
+        'Of a new key: whether it gets a secret. Without one, only tokens that are issued for the key work: see trusts.',
+    }),
     disabled: stays('Calls with a disabled key are rejected.'),
   })
   .meta({ id: 'AppliedKey', example: { team: 'search', name: 'ci' } });

@@ -249,7 +249,11 @@ export class Kinds {
     const service = (manager: EntityManager) => this.keys.in(manager);
     return {
       member: 'keys',
-      put: async (manager, { team, name, expires_at: expiresAt, disabled, ...item }, by) => {
+      put: async (
+        manager,
+        { team, name, expires_at: expiresAt, disabled, secret: hasSecret, ...item },
+        by,
+      ) => {
         const grant = { ...NO_LIMITS, ...item, expiresAt };
         const { data } = await service(manager).list({ ...ALL, team, name });
         const present = data[0];
@@ -265,9 +269,13 @@ export class Kinds {
           const isOwn = present.self_service && item.owner === null && { owner: undefined };
           return service(manager).update(present.id, { ...grant, ...isSet, ...isOwn }, by);
         }
-        const { key, secret } = await service(manager).create({ ...grant, team, name }, by);
+        const { key, secret } = await service(manager).create(
+          { ...grant, secret: hasSecret, team, name },
+          by,
+        );
         if (disabled) await service(manager).update(key.id, { disabled }, by);
-        return { id: key.id, secret: { type: 'key', id: key.id, name: fullName(key), secret } };
+        const shown = secret !== null && ({ type: 'key', id: key.id, name: fullName(key), secret } as const);
+        return { id: key.id, ...(shown && { secret: shown }) };
       },
       prune: async (manager, named, by) => {
         const { data } = await service(manager).list(ALL);

@@ -6,6 +6,7 @@ import { KeyChangesService } from './key-changes.service.js';
 import { KeyLookupService } from './key-lookup.service.js';
 import { KeyPrefetchService } from './key-prefetch.service.js';
 import { KeyUseService } from './key-use.service.js';
+import { TokenRetention } from './token-retention.service.js';
 
 /** Name of the passport strategy of this application. */
 const authOptions = {
@@ -26,6 +27,7 @@ const authOptions = {
     KeyUseService,
     KeyLookupService,
     KeyPrefetchService,
+    TokenRetention,
     BearerStrategy,
     authOptions
   ],

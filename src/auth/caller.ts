@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import type { OnDisconnect } from '../providers/on-disconnect.js';
 import type { StreamUsage } from '../teams/model-rules.js';
 import type { GrantedSettings } from '../keys/gateway-key.entity.js';
+import type { SecretKind } from '../keys/gateway-key-secret.entity.js';
 
 /**
  * What a gateway key allows, as stored. Shared between calls and immutable.
@@ -13,6 +14,12 @@ export interface Grant extends Readonly<GrantedSettings> {
   readonly keyId: string;
   /** ID of the secret that was sent. */
   readonly secretId: string;
+  /** `key`: a static secret was sent; `sign_in` or `exchange`: a token. */
+  readonly kind: SecretKind;
+  /** Whom the token was issued to; null for a static secret. */
+  readonly subject: string | null;
+  /** IDs of what the token ends with, besides its key and team; empty for a static secret. @internal */
+  readonly parents: readonly string[];
   readonly teamId: string;
   /** Expiry time of the key or its secret, whichever is first, in epoch milliseconds; Infinity if none. */
   readonly expiresAt: number;

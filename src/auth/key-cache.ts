@@ -10,7 +10,7 @@ export interface CachedGrant {
   askedAt: number;
 }
 
-/** Maximum number of cached keys, about 300 bytes each. */
+/** Maximum number of cached static secrets, and of cached tokens, about 300 bytes each. */
 export const MAX_GRANTS = 50_000;
 /** Maximum number of cached unknown keys, so that a client with an invalid key rarely causes a query. */
 const MAX_UNKNOWN = 10_000;
@@ -24,8 +24,12 @@ const atMost = (count: number) => ({ maxSize: count, sizeCalculation: () => 1 })
  */
 @Injectable()
 export class KeyCache {
-  private readonly grants = new LRUCache<string, CachedGrant>(atMost(MAX_GRANTS));
+  /** Of static secrets. */
+  private readonly keys = new LRUCache<string, CachedGrant>(atMost(MAX_GRANTS));
+  /** Of tokens, which jobs use for minutes: on their own, so that they never evict a key. */
+  private readonly tokens = new LRUCache<string, CachedGrant>(atMost(MAX_GRANTS));
   private readonly unknown = new LRUCache<string, true>({ ...atMost(MAX_UNKNOWN), ttl: UNKNOWN_MS });
+  private readonly caches = [this.keys, this.tokens];
   private changes = 0;
 
   /** Increases with every invalidation. */
@@ -35,7 +39,7 @@ export class KeyCache {
 
   /** The grant; null if the key is known not to exist; undefined if it is not cached. */
   get(digest: string): CachedGrant | null | undefined {
-    return this.grants.get(digest) ?? (this.unknown.has(digest) ? null : undefined);
+    return this.keys.get(digest) ?? this.tokens.get(digest) ?? (this.unknown.has(digest) ? null : undefined);
   }
 
   /** @returns false if something was invalidated since the read started: the result may be outdated */
@@ -44,24 +48,31 @@ export class KeyCache {
     if (grant !== null) this.keep(digest, grant);
     else {
       // It was deleted, and the change feed has not reported it.
-      this.grants.delete(digest);
+      for (const cache of this.caches) cache.delete(digest);
       this.unknown.set(digest, true);
     }
     return true;
   }
 
-  /** Invalidates the grants of a key or of a team's keys, and all unknown keys, because the change may have created one. */
-  forget(keyOrTeamId: string): void {
+  /**
+   * Invalidates the grants of a key, of a team's keys, of one token or of all that end with something, and all unknown keys,
+   * because the change may have created one.
+   */
+  forget(id: string): void {
     this.changes++;
     this.unknown.clear();
-    for (const [digest, { grant }] of this.grants.entries()) {
-      if (grant.keyId === keyOrTeamId || grant.teamId === keyOrTeamId) this.grants.delete(digest);
+    for (const [digest, { grant }] of this.keys.entries())
+      if (grant.keyId === id || grant.teamId === id) this.keys.delete(digest);
+    for (const [digest, { grant }] of this.tokens.entries()) {
+      const { keyId, teamId, secretId, parents } = grant;
+      if (keyId === id || teamId === id || secretId === id || parents.includes(id))
+        this.tokens.delete(digest);
     }
   }
 
   /** Digests of all cached grants, for a comparison with Postgres. */
   digests(): string[] {
-    return [...this.grants.keys()];
+    return this.caches.flatMap((cache) => [...cache.keys()]);
   }
 
   /** Replaces the compared grants; those that were not found are removed. */
@@ -71,18 +82,20 @@ export class KeyCache {
     for (const digest of compared) {
       const grant = found.get(digest);
       // peek() keeps the order of use, because a comparison is not a use.
-      if (this.grants.peek(digest) === undefined) continue;
-      if (grant === undefined) this.grants.delete(digest);
+      const cache = this.caches.find((each) => each.peek(digest) !== undefined);
+      if (cache === undefined) continue;
+      if (grant === undefined) cache.delete(digest);
       else this.keep(digest, grant);
     }
   }
 
   private keep(digest: string, grant: Grant): void {
     const now = performance.now();
-    this.grants.set(digest, { grant, confirmedAt: now, askedAt: now });
+    const cache = grant.kind === 'key' ? this.keys : this.tokens;
+    cache.set(digest, { grant, confirmedAt: now, askedAt: now });
   }
 
   get size(): number {
-    return this.grants.size;
+    return this.keys.size + this.tokens.size;
   }
 }

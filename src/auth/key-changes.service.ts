@@ -17,7 +17,7 @@ export class KeyChangesService {
     feed: ChangeFeed,
   ) {
     this.subscription = feed.subscribe('keys', {
-      onChange: (keyOrTeamId) => this.cache.forget(keyOrTeamId),
+      onChange: (id) => this.cache.forget(id),
       compare: (client) => this.compare(client),
     });
   }

@@ -129,7 +129,7 @@ export class KeyLookupService {
   /** Expiry is checked on every use, because no change in Postgres announces it. */
   private judge(grant: Grant | null): Grant | null {
     if (grant === null || !grant.enabled || grant.expiresAt <= Date.now()) return null;
-    this.use.note(grant.secretId);
+    this.use.note(grant);
     return grant;
   }
 

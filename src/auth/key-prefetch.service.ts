@@ -11,7 +11,10 @@ const DIGEST_BYTES = 32;
 /** A batch is read again if a key changed meanwhile. A key that is not cached is looked up at its first use. */
 const MAX_READS = 3;
 
-/** Digests of the active keys, the most recently used first, in one value: a row for each would take longer to read. */
+/**
+ * Digests of the active keys, the most recently used first, in one value: a row for each would take longer to read. Of tokens,
+ * those of the last minutes: most live longer than the job that they were issued to.
+ */
 const FIND_RECENT_DIGESTS = `
   SELECT string_agg(digest, ''::bytea ORDER BY last_used_at DESC NULLS LAST) AS digests
   FROM (
@@ -19,7 +22,8 @@ const FIND_RECENT_DIGESTS = `
     FROM gateway_key_secret s
     JOIN gateway_key k ON k.id = s.key_id
     JOIN team t ON t.id = k.team_id
-    WHERE k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
+    WHERE (s.kind = 'key' OR s.last_used_at > now() - interval '10 minutes')
+      AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
       AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true)
     ORDER BY s.last_used_at DESC NULLS LAST
     LIMIT $1

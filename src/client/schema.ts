@@ -175,7 +175,7 @@ export interface paths {
         put?: never;
         /**
          * Create a key
-         * @description The response contains the secret, which is never shown again.
+         * @description The response contains the secret, which is never shown again, unless `secret` is false.
          */
         post: operations["createKey"];
         delete?: never;
@@ -2750,10 +2750,10 @@ export interface components {
              */
             team_id: string;
             /**
-             * @description First 12 characters of the newest secret.
+             * @description First 12 characters of the newest secret; null if the key has none.
              * @example ptn_4fGh7Kq2
              */
-            prefix: string;
+            prefix: string | null;
             /**
              * Format: date-time
              * @description When the key was created.
@@ -3055,6 +3055,11 @@ export interface components {
              */
             name: string;
             /**
+             * @description Whether the key gets a secret. Without one, only tokens that are issued for the key work: see trusts.
+             * @default true
+             */
+            secret?: boolean;
+            /**
              * Format: date-time
              * @description Expiry time, in the future; null or absent: the key never expires.
              * @example 2030-01-31T12:00:00.000Z
@@ -3220,10 +3225,10 @@ export interface components {
              */
             team_id: string;
             /**
-             * @description First 12 characters of the newest secret.
+             * @description First 12 characters of the newest secret; null if the key has none.
              * @example ptn_4fGh7Kq2
              */
-            prefix: string;
+            prefix: string | null;
             /**
              * Format: date-time
              * @description When the key was created.
@@ -3405,10 +3410,10 @@ export interface components {
              */
             version: number;
             /**
-             * @description The secret. Shown only in this response: Postern stores its digest.
+             * @description The secret. Shown only in this response: Postern stores its digest. Null for a key without a secret.
              * @example ptn_…
              */
-            key: string;
+            key: string | null;
         };
         /**
          * @example {
@@ -3576,10 +3581,10 @@ export interface components {
              */
             team_id: string;
             /**
-             * @description First 12 characters of the newest secret.
+             * @description First 12 characters of the newest secret; null if the key has none.
              * @example ptn_4fGh7Kq2
              */
-            prefix: string;
+            prefix: string | null;
             /**
              * Format: date-time
              * @description When the key was created.
@@ -3811,10 +3816,10 @@ export interface components {
              */
             team_id: string;
             /**
-             * @description First 12 characters of the newest secret.
+             * @description First 12 characters of the newest secret; null if the key has none.
              * @example ptn_4fGh7Kq2
              */
-            prefix: string;
+            prefix: string | null;
             /**
              * Format: date-time
              * @description When the key was created.
@@ -7823,6 +7828,11 @@ export interface components {
              * @example ci
              */
             name: string;
+            /**
+             * @description Of a new key: whether it gets a secret. Without one, only tokens that are issued for the key work: see trusts.
+             * @default true
+             */
+            secret?: boolean;
             /**
              * Format: date-time
              * @description Expiry time; null or absent: the key never expires. A new one must be in the future.

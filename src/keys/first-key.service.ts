@@ -36,7 +36,7 @@ export class FirstKeyService {
           idempotency: 'forward',
         } as const;
         const { secret } = await insertKey(manager, team.id, grant, STARTING);
-        return { key: secret };
+        return { key: secret! };
       });
     } catch (error) {
       // The team was created concurrently, so this is not a first start.

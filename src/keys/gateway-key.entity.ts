@@ -144,6 +144,20 @@ export class GatewayKey extends Annotated implements GrantedSettings {
   })
   cache!: KeyCache | null;
 
+  @Column('timestamptz', {
+    name: 'tokens_valid_from',
+    nullable: true,
+    comment: 'Tokens that were issued before have ended; null: none has.',
+  })
+  tokensValidFrom!: Date | null;
+
+  @Column('timestamptz', {
+    name: 'tokens_used_at',
+    nullable: true,
+    comment: 'When one of its tokens was last used; updated with a delay of some seconds.',
+  })
+  tokensUsedAt!: Date | null;
+
   /** For If-Match. TypeORM raises it with each update. */
   @VersionColumn({ default: 1, comment: 'Increases with every change by an actor.' })
   version!: number;

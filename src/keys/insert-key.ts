@@ -19,15 +19,19 @@ export type KeyGrant = Partial<Omit<NewKey, 'team' | 'name' | 'expires_at' | key
   expiresAt: Date | null;
   /** Member of the team whose own it is; absent for other keys. */
   member?: Access;
+  /** False: only tokens of this key are ever sent, and it has no static secret. */
+  secret?: boolean;
 };
 
 /** A key with its secret, which is not stored and cannot be read later. */
 export interface IssuedKey {
   key: KeyView;
-  secret: string;
+  /** null if it was created without one. */
+  secret: string | null;
 }
 
 export interface RotatedKey extends IssuedKey {
+  secret: string;
   /** First characters of older secrets whose grace the rotation ended. */
   ended: string[];
 }
@@ -46,10 +50,10 @@ export async function insertKey(
   saveLimits?: (id: string) => Promise<void>,
 ): Promise<IssuedKey> {
   const id = uuidv7();
-  const { member, ...settings } = grant;
+  const { member, secret: withSecret = true, ...settings } = grant;
   const mine = member && { owner: member.actor.name, ownerId: member.userId };
   await manager.insert(GatewayKey, { id, teamId, ...columnsOf(settings), ...mine });
-  const secret = await insertSecret(manager, id);
+  const secret = withSecret ? await insertSecret(manager, id) : null;
   await saveLimits?.(id);
   const [row] = await manager.query<[KeyRow]>(FIND_KEY, [id]);
   const key = keyView(row);
@@ -64,7 +68,9 @@ export async function insertKey(
 }
 
 /** The columns of these settings. TypeORM leaves out what is undefined. */
-export function columnsOf(settings: Omit<Partial<KeyGrant>, 'member'> & LimitMembers): Partial<GatewayKey> {
+export function columnsOf(
+  settings: Omit<Partial<KeyGrant>, 'member' | 'secret'> & LimitMembers,
+): Partial<GatewayKey> {
   const {
     stream_usage: streamUsage,
     on_disconnect: onDisconnect,

@@ -27,16 +27,16 @@ const ROTATED = `s.rotated_at < now() - interval '1 hour'`;
 
 const FIND = `
   WITH keys AS (
-    SELECT k.id, k.name, t.name AS team, k.expires_at, COALESCE(s.last_used_at, k.created_at) AS used_at,
+    SELECT k.id, k.name, t.name AS team, k.expires_at, COALESCE(GREATEST(s.last_used_at, k.tokens_used_at), k.created_at) AS used_at,
            k.expires_at <= now() + make_interval(days => ${EXPIRING_DAYS}) AS is_expiring,
-           COALESCE(s.last_used_at, k.created_at) < now() - make_interval(days => ${UNUSED_DAYS}) AS is_unused,
-           ${OLD_SECRET_IS_USED} AND ${ROTATED} AS has_old_secret
+           COALESCE(GREATEST(s.last_used_at, k.tokens_used_at), k.created_at) < now() - make_interval(days => ${UNUSED_DAYS}) AS is_unused,
+           COALESCE(${OLD_SECRET_IS_USED} AND ${ROTATED}, false) AS has_old_secret
     FROM gateway_key k
     JOIN team t ON t.id = k.team_id
-    JOIN (
+    LEFT JOIN (
       SELECT key_id, max(last_used_at) AS last_used_at, max(created_at) AS rotated_at,
              max(last_used_at) FILTER (WHERE expires_at > now()) AS old_used_at
-      FROM gateway_key_secret GROUP BY key_id) s ON s.key_id = k.id
+      FROM gateway_key_secret WHERE kind = 'key' GROUP BY key_id) s ON s.key_id = k.id
     WHERE ($1::uuid[] IS NULL OR k.team_id = ANY ($1)) AND ${KEY_STATUS_SQL} = 'active')
   SELECT kind, count(*)::int AS count,
          (array_agg(json_build_object('id', id, 'name', team || '/' || name) ORDER BY place, id))[1:$2] AS names

@@ -25,7 +25,7 @@ const SEARCHED = `concat_ws(E'\n', t.name, k.name, ${EFFECTIVE_OWNER}, ${EFFECTI
 const FILTERED = `
   WHERE ($1::uuid IS NULL OR k.team_id = $1)
     AND ($2::text IS NULL OR EXISTS (
-      SELECT FROM gateway_key_secret WHERE key_id = k.id AND starts_with(prefix, $2)))
+      SELECT FROM gateway_key_secret WHERE key_id = k.id AND kind = 'key' AND starts_with(prefix, $2)))
     AND ($3::text IS NULL OR $3 = ${KEY_STATUS_SQL})
     AND ($5::text IS NULL OR k.name = $5)
     AND ($7::uuid[] IS NULL OR k.team_id = ANY ($7))

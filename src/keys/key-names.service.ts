@@ -7,7 +7,7 @@ const TEAMS = 'SELECT id, name FROM team WHERE id = ANY($1)';
 /** Revoked and disabled keys too. */
 const KEYS = `
   SELECT k.id, k.name, t.name AS team, (
-    SELECT prefix FROM gateway_key_secret WHERE key_id = k.id ORDER BY id DESC LIMIT 1) AS prefix
+    SELECT prefix FROM gateway_key_secret WHERE key_id = k.id AND kind = 'key' ORDER BY id DESC LIMIT 1) AS prefix
   FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = ANY($1)`;
 
 /**

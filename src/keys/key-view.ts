@@ -33,9 +33,9 @@ export const selectKeys = (more = '') => `
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
   CROSS JOIN LATERAL (
-    SELECT (array_agg(prefix ORDER BY id DESC))[1] AS prefix, max(last_used_at) AS last_used_at,
+    SELECT (array_agg(prefix ORDER BY id DESC))[1] AS prefix, GREATEST(max(last_used_at), k.tokens_used_at) AS last_used_at,
            max(expires_at) FILTER (WHERE expires_at > now()) AS previous_secret_expires_at
-    FROM gateway_key_secret WHERE key_id = k.id
+    FROM gateway_key_secret WHERE key_id = k.id AND kind = 'key'
   ) s`;
 
 /** One key by its id. */

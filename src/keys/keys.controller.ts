@@ -100,7 +100,7 @@ export class KeysController {
   @ApiOperation({
     operationId: 'createKey',
     summary: 'Create a key',
-    description: 'The response contains the secret, which is never shown again.',
+    description: 'The response contains the secret, which is never shown again, unless `secret` is false.',
   })
   @ApiCreatedResponse({ standardSchema: issuedKeySchema, description: 'The new key.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)
@@ -175,13 +175,13 @@ export class KeysController {
     @IfMatch() expected: Expected,
     @CurrentAccess() access: Access,
   ): Promise<RotatedKeyView> {
-    const { ended, ...issued } =
+    const { ended, key, secret } =
       access.role === 'team'
         ? await this.own.rotate(id, grace, access, expected)
         : access.role === 'lead'
           ? await this.led.rotate(id, grace, access, expected)
           : await this.keys.rotate(id, grace, by, expected);
-    return { ...shownOnce(issued), ended_secrets: ended };
+    return { ...key, key: secret, ended_secrets: ended };
   }
 
   @Post(':id/revoke')

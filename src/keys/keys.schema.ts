@@ -51,10 +51,13 @@ export const keySchema = z
     name: z.string().meta({ description: 'Unique within the team, revoked keys included.', example: 'ci' }),
     team: z.string().meta({ description: 'Name of the team.', example: 'search' }),
     team_id: shownId('its team'),
-    prefix: z.string().meta({
-      description: `First ${SHOWN_LENGTH} characters of the newest secret.`,
-      example: 'ptn_4fGh7Kq2',
-    }),
+    prefix: z
+      .string()
+      .nullable()
+      .meta({
+        description: `First ${SHOWN_LENGTH} characters of the newest secret; null if the key has none.`,
+        example: 'ptn_4fGh7Kq2',
+      }),
     created_at: timestamp('When the key was created.'),
     previous_secret_expires_at: timestamp(
       'When the previous secret stops working after a rotation; null if it does not work any more.',
@@ -102,20 +105,23 @@ export type KeyView = z.output<typeof keySchema>;
 
 export const keyPageSchema = pageOf('KeyPage', keySchema);
 
+const SECRET_ABOUT = 'The secret. Shown only in this response: Postern stores its digest.';
+
 /** A key with its secret, in the only response that contains it. */
 export const issuedKeySchema = keySchema
   .extend({
-    key: z.string().meta({
-      description: 'The secret. Shown only in this response: Postern stores its digest.',
-      example: 'ptn_…',
-    }),
+    key: z
+      .string()
+      .nullable()
+      .meta({ description: `${SECRET_ABOUT} Null for a key without a secret.`, example: 'ptn_…' }),
   })
   .meta({ id: 'IssuedKey' });
 export type IssuedKeyView = z.output<typeof issuedKeySchema>;
 
 /** `POST /admin/v1/keys/:id/rotate` */
-export const rotatedKeySchema = issuedKeySchema
+export const rotatedKeySchema = keySchema
   .extend({
+    key: z.string().meta({ description: SECRET_ABOUT, example: 'ptn_…' }),
     ended_secrets: z.array(z.string()).meta({
       description:
         'First characters of older secrets that were still in a grace and stopped working with this rotation.',
@@ -143,6 +149,10 @@ export const newKeySchema = z
   .strictObject({
     team: team().meta({ description: 'Name or ID of the team.', example: 'search' }),
     name: name().meta({ description: 'Name of the key, unique within the team.', example: 'ci' }),
+    secret: flag().default(true).meta({
+      description:
+        'Whether the key gets a secret. Without one, only tokens that are issued for the key work: see trusts.',
+    }),
     expires_at: expiry.nullish().default(null).meta({
       description: 'Expiry time, in the future; null or absent: the key never expires.',
       example: EXAMPLE_EXPIRY,

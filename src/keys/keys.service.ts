@@ -32,7 +32,7 @@ import { TeamsService } from '../teams/teams.service.js';
 export type NewKey = KeyGrant & LimitMembers & { team: string };
 
 /** Fields of a key that can be changed. */
-export type KeyChange = Partial<Omit<KeyGrant, 'member'> & { disabled: boolean }> & LimitMembers;
+export type KeyChange = Partial<Omit<KeyGrant, 'member' | 'secret'> & { disabled: boolean }> & LimitMembers;
 
 /** Of each team that has keys. */
 const COUNTS = `
@@ -47,11 +47,15 @@ const IS_OWN = `SELECT ${isOwnSql(2)} AS own FROM gateway_key k WHERE k.id = $1`
 
 /** A second secret in a grace would be a third that works. */
 const END_OLDER_SECRETS = `
-  UPDATE gateway_key_secret SET expires_at = now() WHERE key_id = $1 AND expires_at > now() RETURNING prefix`;
+  UPDATE gateway_key_secret SET expires_at = now() WHERE key_id = $1 AND kind = 'key' AND expires_at > now()
+  RETURNING prefix`;
 
 /** Only the current secret has no expiry time. */
 const END_SECRET = `
   UPDATE gateway_key_secret SET expires_at = now() + make_interval(secs => $2) WHERE key_id = $1 AND expires_at IS NULL`;
+
+/** One statement for any number of tokens. The clock, because a token that is being issued may be younger than the transaction. */
+const END_TOKENS = `UPDATE gateway_key SET tokens_valid_from = clock_timestamp() WHERE id = $1`;
 
 /** Creates, lists, changes and revokes gateway keys. Each change is one transaction, see change(). */
 @Injectable()
@@ -150,7 +154,7 @@ export class KeysService {
 
   /**
    * Adds a new secret, which is returned and not stored. The previous one stops working after the grace, and one that is
-   * older at once.
+   * older at once; so do its tokens.
    *
    * @param graceSeconds 0 ends the previous one at once
    * @param as given: somebody who may change only some keys, see change()
@@ -181,6 +185,7 @@ export class KeysService {
       const [older] = await manager.query<[{ prefix: string }[], number]>(END_OLDER_SECRETS, [id]);
       ended = older.map(({ prefix }) => prefix);
       await manager.query(END_SECRET, [id, graceSeconds]);
+      await manager.query(END_TOKENS, [id]);
       secret = await insertSecret(manager, id);
       await manager.increment(GatewayKey, { id }, 'version', 1);
       return { grace_seconds: graceSeconds, ...(ended.length > 0 && { ended_secrets: ended }) };

@@ -27,7 +27,8 @@ const EXPIRING_KEYS = `
     FROM gateway_key k
     JOIN team t ON t.id = k.team_id
     CROSS JOIN LATERAL (SELECT CASE WHEN k.expires_at <= now() + interval '1 day' THEN 1 ELSE 7 END AS days) n
-    CROSS JOIN LATERAL (SELECT prefix FROM gateway_key_secret WHERE key_id = k.id ORDER BY id DESC LIMIT 1) s
+    LEFT JOIN LATERAL (
+      SELECT prefix FROM gateway_key_secret WHERE key_id = k.id AND kind = 'key' ORDER BY id DESC LIMIT 1) s ON true
     WHERE k.expires_at > now() AND k.expires_at <= now() + interval '7 days'
       AND k.created_at <= k.expires_at - make_interval(days => n.days)
       AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled) expiring

@@ -84,7 +84,7 @@ function slackText({ type, data }: StoredEvent): string {
     case 'provider.recovered':
       return `Provider ${text('provider')} has recovered. It was failing since ${text('since')}.`;
     case 'key.expiring':
-      return `Gateway key ${text('team')}/${text('key')} (${text('prefix')}…) expires at ${text('expires_at')}.`;
+      return `Gateway key ${text('team')}/${text('key')}${data.prefix === null ? '' : ` (${text('prefix')}…)`} expires at ${text('expires_at')}.`;
     case 'price.missing':
       return `Model ${text('model')} of provider ${text('provider')} has no price: its calls have no cost.`;
     case 'journal.degraded':

@@ -135,7 +135,7 @@ describe('usage', () => {
   let postern: TestGateway;
   let team: string;
   let key: string;
-  let prefix: string | undefined;
+  let prefix: string | null | undefined;
   beforeAll(async () => {
     postern = await startTestGateway();
     team = (await call(postern, 'POST', '/teams', { name: 'search' })).body.id;

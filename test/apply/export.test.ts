@@ -356,6 +356,7 @@ describe('postern export', () => {
             cache: { ttl_seconds: 1, shared: 'team' },
           },
         },
+        { team: 'search', name: 'tokens only', secret: false },
       ],
       webhooks: [{ url: 'https://alerts.example.com/canary', format: 'slack', events: ['key.expiring'] }],
       sinks: [

@@ -15,6 +15,7 @@ const NO_CALL = [
   'contact',
   'cost_center',
   'note',
+  'tokens_used_at',
   'version',
 ];
 

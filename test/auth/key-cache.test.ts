@@ -4,6 +4,9 @@ import { KeyCache } from '../../src/auth/key-cache.js';
 const grant: Grant = {
   keyId: 'key',
   secretId: 'secret',
+  kind: 'key',
+  subject: null,
+  parents: [],
   teamId: 'team',
   expiresAt: Infinity,
   enabled: true,

@@ -17,7 +17,7 @@ export async function keepKeys(url: string, token: string, team: string, names: 
   for (const name of missing) {
     try {
       const { key } = await client.POST('/admin/v1/keys', { body: { team, name } });
-      issued.set(name, key);
+      if (key !== null) issued.set(name, key);
     } catch (error) {
       if (!(error instanceof PosternApiError) || error.code !== 'conflict') throw error;
       console.error(`${name}: ${error.message}`);

@@ -7,6 +7,7 @@ import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { TeamGroup } from '../../src/groups/group.entity.js';
+import { Trust } from '../../src/identity/trusts/trust.entity.js';
 import { GatewayKey } from '../../src/keys/gateway-key.entity.js';
 import { GatewayKeySecret } from '../../src/keys/gateway-key-secret.entity.js';
 import { KeysService } from '../../src/keys/keys.service.js';
@@ -30,7 +31,7 @@ export async function openKeysDatabase(poolSize = 10): Promise<KeysDatabase> {
   const options = dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize });
   const dataSource = await new DataSource({
     ...options,
-    entities: [TeamGroup, Team, GatewayKey, GatewayKeySecret],
+    entities: [TeamGroup, Team, GatewayKey, GatewayKeySecret, Trust],
   }).initialize();
   return {
     database,

@@ -40,7 +40,7 @@ describe('service', () => {
       const { key, secret } = await keys.create(order('stored'), TESTER);
       const rows = await at.database.query('SELECT * FROM gateway_key_secret WHERE key_id = $1', [key.id]);
       expect(rows).toMatchObject([
-        { digest: Buffer.from(digestKey(secret), 'hex'), prefix: secret.slice(0, 12) },
+        { digest: Buffer.from(digestKey(secret!), 'hex'), prefix: secret!.slice(0, 12) },
       ]);
       const [dump] = await at.database.query<{ text: string }>(
         `SELECT (SELECT json_agg(k) FROM gateway_key k)::text || (SELECT json_agg(s) FROM gateway_key_secret s)::text AS text`,
@@ -79,10 +79,10 @@ describe('service', () => {
 
     it('revokes at once, keeps the first time, and frees no name', async () => {
       const { key, secret } = await keys.create(order('ended'), TESTER);
-      expect((await findGrant(at.dataSource, secret))?.enabled).toBe(true);
+      expect((await findGrant(at.dataSource, secret!))?.enabled).toBe(true);
       const { revoked_at } = await keys.revoke(key.id, TESTER);
       expect(revoked_at).not.toBeNull();
-      expect((await findGrant(at.dataSource, secret))?.enabled).toBe(false);
+      expect((await findGrant(at.dataSource, secret!))?.enabled).toBe(false);
       expect((await keys.revoke(key.id, TESTER)).revoked_at).toBe(revoked_at);
       await expect(keys.create(order('ended'), TESTER)).rejects.toMatchObject({ kind: 'conflict' });
     });

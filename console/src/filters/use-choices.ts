@@ -56,7 +56,7 @@ export function useChoices(field: FieldName, range: TimeRange, typed = ''): Choi
     case 'key':
       return (keys.data?.data ?? []).map(({ id, name, team, prefix }) => ({
         value: id,
-        label: `${team} / ${name} (${prefix}…)`,
+        label: prefix === null ? `${team} / ${name}` : `${team} / ${name} (${prefix}…)`,
       }));
     case 'provider':
     case 'model':

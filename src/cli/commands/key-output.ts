@@ -21,6 +21,11 @@ export function nameOf({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
   return `${team}/${name}`;
 }
 
+/** The name of a key with the beginning of its secret, if it has one. */
+export function labelOf(key: Pick<KeyView, 'team' | 'name' | 'prefix'>): string {
+  return key.prefix === null ? nameOf(key) : `${nameOf(key)} (${key.prefix}…)`;
+}
+
 export function keyLines(out: Output, key: KeyView, status: string): string {
   const time = (iso: string | null) => iso && exactTime(iso);
   const previous = key.previous_secret_expires_at;
@@ -29,7 +34,7 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['name', key.name],
     ['team', key.team],
     ['status', status, statusStyle(status)],
-    ['prefix', key.prefix],
+    ['prefix', key.prefix ?? 'no secret'],
     ['created', time(key.created_at)],
     ['expires', time(key.expires_at)],
     ['last used', time(key.last_used_at)],
@@ -49,7 +54,7 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
 }
 
 export const columnsOf = (rows: readonly KeyView[]): readonly Column<KeyView>[] => [
-  { head: 'PREFIX', cell: ({ prefix }) => prefix },
+  { head: 'PREFIX', cell: ({ prefix }) => prefix ?? '-' },
   { head: 'KEY', cell: nameOf, min: 12 },
   { head: 'STATUS', cell: statusOf, style: (key) => statusStyle(statusOf(key)) },
   ...annotationColumns(rows),

@@ -17,7 +17,7 @@ import {
 } from './options/annotation-options.js';
 import { noteBefore } from './options/budget-note.js';
 import { type CacheOptions, cacheOf } from './options/key-cache.js';
-import { columnsOf, keyLines, nameOf, statusOf } from './key-output.js';
+import { columnsOf, keyLines, labelOf, nameOf, statusOf } from './key-output.js';
 import {
   addLimitOptions,
   hasLimitOptions,
@@ -32,6 +32,7 @@ import { action, type Session } from '../session.js';
 import { duration, parseTime, exactTime } from '../times.js';
 
 const SHOWN_ONCE = 'Save it now: Postern stores only its digest and will not show it again.';
+const NO_SECRET = `It has no secret: let a trust issue tokens for it with ${cliCommand('trusts create')}.`;
 const KEY_ARGUMENT = ['<key>', KEY_FORMS] as const;
 
 /** Settings of a key, in `create` and `update`. */
@@ -45,6 +46,8 @@ interface KeySettings extends ModelRuleOptions, LimitOptions, CacheOptions, Anno
   /** --websockets, --no-websockets, or neither. */
   websockets?: boolean;
   onDisconnect?: string;
+  /** False with --no-secret. */
+  secret?: boolean;
 }
 
 interface ListOptions extends PageOptions, AnnotationOptions {
@@ -68,6 +71,7 @@ export function keysCommand(): Command {
       .requiredOption('--team <name or id>', 'team of the key')
       .requiredOption('--name <name>', 'key name, unique within the team'),
   )
+    .option('--no-secret', 'without a secret: only tokens of a trust work, see postern trusts')
     .option('--json', 'print the key object with "key" as JSON')
     .addHelpText(
       'after',
@@ -228,7 +232,11 @@ function present(fields: Readonly<Record<string, string | boolean | undefined>>)
 }
 
 async function create({ api, out }: Session, options: KeySettings) {
-  const key = await api.post<IssuedKeyView>('keys', await settingsOf(api, options, null));
+  const settings = await settingsOf(api, options, null);
+  const key = await api.post<IssuedKeyView>('keys', {
+    ...settings,
+    ...(options.secret === false && { secret: false }),
+  });
   printIssued(out, key, `Created key ${nameOf(key)} (${key.id}):`);
 }
 
@@ -278,7 +286,7 @@ async function update({ api, out }: Session, options: KeySettings, text?: string
   const { id } = before;
   const change = await settingsOf(api, options, before);
   const key = await api.patch<KeyView>(path('keys', id), change);
-  out.result(key, () => `Updated key ${nameOf(key)} (${key.prefix}…).`);
+  out.result(key, () => `Updated key ${labelOf(key)}.`);
   await noteBefore({ api, out }, { key: id }, before.budgets, key.budgets);
 }
 
@@ -291,9 +299,7 @@ async function rotate(session: Session, { graceSeconds }: { graceSeconds?: strin
     before.previous_secret_expires_at === null
       ? ''
       : ` The one before it, which works until ${exactTime(before.previous_secret_expires_at)}, stops working at once.`;
-  await session.confirm(
-    `Rotate key ${nameOf(before)} (${before.prefix}…)? Its present secret ${end}.${older}`,
-  );
+  await session.confirm(`Rotate key ${labelOf(before)}? Its present secret ${end}.${older}`);
   // What is not a number is sent as it is, so that the API names the rule.
   const body =
     graceSeconds === undefined ? {} : { grace_seconds: Number.isNaN(grace) ? graceSeconds : grace };
@@ -317,20 +323,21 @@ async function revoke(session: Session, _: object, text?: string) {
   const { id, ...before } = await findKey(api, text!);
   if (before.revoked_at === null)
     await session.confirm(
-      `Revoke key ${nameOf(before)} (${before.prefix}…)? Its calls are rejected at once, and it cannot be restored.`,
+      `Revoke key ${labelOf(before)}? Its calls are rejected at once, and it cannot be restored.`,
     );
   const key = await api.post<KeyView>(path('keys', id, 'revoke'));
   const what = before.revoked_at === null ? 'Revoked key' : 'Revoked already: key';
-  out.result(key, () => `${what} ${nameOf(key)} (${key.prefix}…) at ${exactTime(key.revoked_at!)}.`);
+  out.result(key, () => `${what} ${labelOf(key)} at ${exactTime(key.revoked_at!)}.`);
 }
 
 function printIssued(out: Output, key: IssuedKeyView, title: string): void {
+  const { key: secret } = key;
   if (out.isJson) out.json(key);
-  else if (out.isQuiet) console.log(key.key);
-  else console.log(`${title}\n\n  ${key.key}\n`);
-  out.note(SHOWN_ONCE);
+  else if (out.isQuiet) console.log(secret ?? key.id);
+  else console.log(secret === null ? title.replace(/:$/, '.') : `${title}\n\n  ${secret}\n`);
+  out.note(secret === null ? NO_SECRET : SHOWN_ONCE);
 }
 
 function printState(out: Output, key: KeyView): void {
-  out.result(key, () => `Key ${nameOf(key)} (${key.prefix}…) is ${statusOf(key)}.`);
+  out.result(key, () => `Key ${labelOf(key)} is ${statusOf(key)}.`);
 }

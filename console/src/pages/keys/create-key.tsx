@@ -29,9 +29,10 @@ export function CreateKey({ team: given, onClose }: { team: string | undefined; 
   }, ['keys']);
   const error = create.rejected;
   if (create.data !== undefined) {
+    // A key without a secret is not created here.
     const { key, name } = create.data;
     return (
-      <IssuedSecret secret={key} title={`Key ${name} of team ${team}`} calls={{ team }} onClose={onClose} />
+      <IssuedSecret secret={key!} title={`Key ${name} of team ${team}`} calls={{ team }} onClose={onClose} />
     );
   }
   return (

@@ -36,7 +36,7 @@ export function keyColumns({ teams, limits, usage, rangeLabel, now }: Sources): 
             {name}
           </Text>
           <Text c="dimmed" size="xs" ff="monospace" component="span" display="block">
-            {prefix}…
+            {prefix === null ? 'no secret' : `${prefix}…`}
           </Text>
         </>
       ),

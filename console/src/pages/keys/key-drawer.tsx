@@ -79,7 +79,10 @@ function Details({ shown }: { shown: Key }) {
             </PageLink>,
           ],
           ...annotationFacts(shown, team),
-          ['Secret begins with', <CopyableId id={shown.prefix} what="start of the secret" />],
+          [
+            'Secret begins with',
+            shown.prefix === null ? 'no secret' : <CopyableId id={shown.prefix} what="start of the secret" />,
+          ],
           ['Last used', <RelativeTime at={shown.last_used_at} empty="never" />],
           ['Created', <ExactTime at={shown.created_at} />],
           [

@@ -25,7 +25,13 @@ const SINCE_EVER = new Date(0).toISOString();
 const OF_BUDGET = { mode: 'block', alert_at: [], reservation: 'typical' };
 const OF_LIMITS = { budgets: [], filtered_limits: [] };
 const OF_TEAM = { ...OF_LIMITS, stream_usage: 'as_sent' };
-const OF_KEY = { ...OF_TEAM, endpoints: 'inference', idempotency: 'forward', websockets: false };
+const OF_KEY = {
+  ...OF_TEAM,
+  endpoints: 'inference',
+  idempotency: 'forward',
+  websockets: false,
+  secret: true,
+};
 const OF_ROUTE = {
   strategy: 'order',
   retry_on: ['connect', 'refused'],
@@ -62,6 +68,7 @@ export function keyItem(key: KeyView): Item {
   return item(
     {
       ...{ team, name, disabled: disabled || null, owner, contact, cost_center, note, expires_at },
+      secret: key.prefix !== null,
       ...{ providers, models, endpoints, idempotency, websockets, stream_usage, on_disconnect },
       cache: cache && item({ ...cache }, { shared: 'key' }),
       ...limitsOf(key),
