@@ -6118,7 +6118,7 @@ export interface components {
              */
             catalog: string;
             /**
-             * @description A model by its exact name, or the start of a name and `*`. The longest match applies.
+             * @description A model by its whole name, or the start of a name and `*`, in any case. The longest match applies.
              * @example gpt-4o*
              */
             model: string;
@@ -6451,7 +6451,7 @@ export interface components {
              */
             catalog: string;
             /**
-             * @description A model by its exact name, or the start of a name and `*`. The longest match applies.
+             * @description A model by its whole name, or the start of a name and `*`, in any case. The longest match applies.
              * @example gpt-4o*
              */
             model: string;

@@ -28,8 +28,8 @@ export type ModelPrices = readonly DatedPrice[];
 
 /**
  * Finds the price of a model. Custom prices come before the catalogue, those for the provider itself before those for its
- * price list, then the longest match, then the latest that has begun. Results, also empty ones, are cached until a
- * price changes.
+ * price list, then the longest match, then the one in the case of the call, then the latest that has begun. Results, also
+ * empty ones, are cached until a price changes.
  */
 @Injectable()
 export class PriceResolver {
@@ -161,14 +161,17 @@ export function priceAt(prices: ModelPrices, at: number): DatedPrice | null {
 
 function inOrder(rows: readonly PriceRow[], { provider, model }: PricedModel): ModelPrices {
   const rank = ({ source, catalog }: PriceRow) => (source === 'catalog' ? 2 : catalog === provider ? 0 : 1);
+  const name = model.toLowerCase();
   // An exact name is longer than any pattern that matches it.
-  const length = (row: PriceRow) => (row.model === model ? Infinity : row.model.length);
+  const length = (row: PriceRow) => (row.model.toLowerCase() === name ? Infinity : row.model.length);
+  const isOtherCase = (row: PriceRow) => (model.startsWith(row.model.replace(/\*$/, '')) ? 0 : 1);
   const compare = (a: number, b: number) => (a === b ? 0 : a < b ? -1 : 1);
   return [...rows]
     .sort(
       (a, b) =>
         compare(rank(a), rank(b)) ||
         compare(length(b), length(a)) ||
+        compare(isOtherCase(a), isOtherCase(b)) ||
         compare(b.effective_from.getTime(), a.effective_from.getTime()),
     )
     .map((row) => ({ from: row.effective_from.getTime(), price: new CompiledPrice(row), row }));

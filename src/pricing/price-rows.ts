@@ -42,13 +42,15 @@ export function priceRow(row: StoredRow): PriceRow {
 
 /**
  * All prices that may apply to these models. Only a custom price has a pattern: a model of the catalogue is stored under the
- * name that was called, in which an asterisk means nothing.
+ * name that was called, in which an asterisk means nothing. Custom prices match in any case, as the catalogue does: many
+ * providers take names of models so, and a caller must not choose its price by the case in which it writes one.
  */
 const FIND = `${SELECT_PRICES}, called.place::int
   FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS called (provider, catalog, model, place)
   JOIN price p ON
     p.source = 'custom' AND p.catalog IN (called.provider, called.catalog)
-      AND (p.model = called.model OR right(p.model, 1) = '*' AND starts_with(called.model, left(p.model, -1)))
+      AND (lower(p.model) = lower(called.model)
+        OR right(p.model, 1) = '*' AND starts_with(lower(called.model), lower(left(p.model, -1))))
     OR p.source = 'catalog' AND p.catalog = called.catalog AND p.model = called.model`;
 
 /** @returns the prices of each model, in the order of the models; the prices of one are in no order */

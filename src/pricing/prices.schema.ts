@@ -27,7 +27,7 @@ const TIME_OF_DAY = 'must be a time of day in UTC, such as 16:30:00';
 
 const ABOUT = {
   catalog: 'Name of a provider, or of the price list of providers.',
-  model: 'A model by its exact name, or the start of a name and `*`. The longest match applies.',
+  model: 'A model by its whole name, or the start of a name and `*`, in any case. The longest match applies.',
   effective_from: 'The price applies to calls that start at this time or later.',
   input: 'USD per million input tokens; null: they are free.',
   cached_input: 'USD per million tokens read from the cache; null: they cost what input costs.',

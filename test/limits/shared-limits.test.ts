@@ -120,6 +120,26 @@ describe('a budget of the installation', () => {
     await expectExact();
   });
 
+  it('charges a model in whatever case its name is written, and forwards the name as it is', async () => {
+    const key = await ofNewTeam();
+    await installation({ budgets: [{ usd: '0.0025', period: 'total' }] });
+    const bodies: string[] = [];
+    const { script } = limited.provider;
+    limited.provider.script = async (request) => {
+      bodies.push(String((await request.body).bytes));
+      return script(request);
+    };
+    const { admitted, last } = await untilRejected(() => call(key, { model: 'M' }), 5);
+    expect(admitted).toBeLessThanOrEqual(2);
+    expect([last.status, last.code]).toEqual([402, 'insufficient_quota']);
+    expect(bodies[0]).toContain('"model":"M"');
+    const rows = await rowsOf(key.id, admitted);
+    expect(rows.map(({ model }) => model)).toEqual(rows.map(() => 'M'));
+    await expectExact();
+    const [rule] = await rulesAndRows();
+    expect(Number(rule!.charges)).toBe(admitted * COST * 1e9);
+  });
+
   it('forwards models without a price unless it is told to reject them', async () => {
     const key = await ofNewTeam();
     await installation({ budgets: [{ usd: '1', period: 'total' }] });

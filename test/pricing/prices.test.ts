@@ -114,6 +114,21 @@ describe('the price of a model', () => {
     expect(await resolve('nobody', 'gpt-4o')).toMatchObject({ catalog: null, price: null });
   });
 
+  it('is not decided by the case in which a client writes the name', async () => {
+    const make = (model: string, input: string) => admin('POST', '/prices', { catalog: 'two', model, input });
+    await make('gpt-4.1', '1');
+    await make('gpt-4.1-*', '2');
+    await make('Gpt-4.1-Mini', '3');
+    const priceOf = async (model: string) => (await resolve('two', model)).price;
+    // Not that of the catalogue, nor that of a shorter pattern in the right case.
+    expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'gpt-4.1', source: 'custom' });
+    expect(await priceOf('GPT-4.1-nano')).toMatchObject({ model: 'gpt-4.1-*' });
+    expect(await priceOf('gpt-4.1-mini')).toMatchObject({ model: 'Gpt-4.1-Mini' });
+    await make('GPT-4.1', '4');
+    expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'GPT-4.1' });
+    expect(await priceOf('gpt-4.1')).toMatchObject({ model: 'gpt-4.1' });
+  });
+
   it('is not decided by an asterisk that a client sends', async () => {
     // The catalogue finds a model for this name; the row that is stored for it is no pattern.
     await priced.gateway.admin('POST', '/providers', {
