@@ -46,6 +46,9 @@ const LEAST: CallReservation = { usd: 1n, tokens: 1n };
 const UNPRICED_ENDPOINT =
   'This gateway key has a budget in USD, and requests to this endpoint name no model, so that their cost is unknown. Ask for a budget with "unpriced": "allow".';
 
+const SESSIONS_OFF =
+  'This gateway key has a limit for each session, and this gateway reads no sessions (ATTRIBUTION=off). Ask its administrator to remove the limit, or to set ATTRIBUTION to headers or all.';
+
 type PricedTarget = ReturnType<NonNullable<PolicyCall['routed']>['candidates']>[number];
 
 /** Admits calls within the limits and budgets of their key, its team and their end users. */
@@ -94,7 +97,7 @@ export class LimitPolicy implements CallPolicy {
   admit(call: PolicyCall): Admission | Promise<Admission> {
     if (!this.rules.isLoaded) throw new GatewayError('limits_unavailable');
     const all = this.setOf(call.grant);
-    const set = all === null ? null : narrowed(all, call);
+    const set = all === null ? null : this.narrowed(all, call);
     if (set === null) return;
     if ((!set.needsUsd && !set.needsTokens) || isFree(call)) return this.take(call, set, NOTHING, null);
     const model = modelOf(call, set);
@@ -208,6 +211,19 @@ export class LimitPolicy implements CallPolicy {
     return new LimitTicket(ticket, learns, call.requestBytes ?? 0, webSocket);
   }
 
+  /**
+   * The rules that count a call. Which session it is of is not known with ATTRIBUTION=off: limits that were set before are not
+   * taken for none.
+   *
+   * @throws GatewayError model_not_determined, limits_unavailable
+   */
+  private narrowed(all: RuleSet, call: PolicyCall): RuleSet | null {
+    if (!all.needsSession || call.session !== null) return countingRules(all, call);
+    if (this.env.attribution === 'off' && countingRules(all, call)?.blocksSessions === true)
+      throw new GatewayError('limits_unavailable', { message: SESSIONS_OFF });
+    return all.withoutSession && countingRules(all.withoutSession, call);
+  }
+
   private setOf({ teamId, keyId }: Grant): RuleSet | null {
     return this.rules.of(teamId, keyId);
   }
@@ -235,12 +251,11 @@ function modelOf(call: PolicyCall, set: RuleSet): string | null {
   return set.blocksUsd ? call.requireModel() : (call.model ?? '');
 }
 
-/** The rules that count a call. @throws GatewayError model_not_determined */
-function narrowed(all: RuleSet, call: PolicyCall): RuleSet | null {
-  const set = all.needsSession && call.session === null ? all.withoutSession : all;
-  if (set === null || !set.isFiltered) return set;
-  const model = set.namesModels ? modelOfFilters(set, call) : null;
-  return set.for(call.routed?.possible(model) ?? [{ provider: call.provider, model }]);
+/** Those of the rules that count a call, by its provider and model. @throws GatewayError model_not_determined */
+function countingRules(all: RuleSet, call: PolicyCall): RuleSet | null {
+  if (!all.isFiltered) return all;
+  const model = all.namesModels ? modelOfFilters(all, call) : null;
+  return all.for(call.routed?.possible(model) ?? [{ provider: call.provider, model }]);
 }
 
 /**

@@ -96,6 +96,8 @@ export class RuleSet implements ChargedBudgets {
   readonly needsSession: boolean;
   /** A budget for each session applies. */
   readonly chargesSession: boolean;
+  /** One of those for each session rejects calls. */
+  readonly blocksSessions: boolean;
   /** A rule counts calls of some models only. */
   readonly namesModels: boolean;
   /** One of those rejects calls: the model of the call must be certain. */
@@ -120,6 +122,7 @@ export class RuleSet implements ChargedBudgets {
     this.chargesEndUser = rules.some((rule) => rule.each === 'end_user' && isBudget(rule));
     this.needsSession = rules.some(({ each }) => each === 'session');
     this.chargesSession = rules.some((rule) => rule.each === 'session' && isBudget(rule));
+    this.blocksSessions = blocking.some(({ each }) => each === 'session');
     this.namesModels = rules.some(({ models }) => models !== null);
     this.blocksModels = blocking.some(({ models }) => models !== null);
     this.filtered = rules.filter(({ providers, models }) => providers !== null || models !== null);
