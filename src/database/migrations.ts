@@ -56,6 +56,7 @@ import { InputLimit1798000300000 } from '../../migrations/1798000300000-input-li
 import { UnknownCostOfOlderVersions1798000300001 } from '../../migrations/1798000300001-unknown-cost-of-older-versions.js';
 import { UnpricedUnits1798000300002 } from '../../migrations/1798000300002-unpriced-units.js';
 import { LimitOwners1798000330000 } from '../../migrations/1798000330000-limit-owners.js';
+import { CountedBudgets1798000375000 } from '../../migrations/1798000375000-counted-budgets.js';
 import { Trusts1798000390000 } from '../../migrations/1798000390000-trusts.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -120,5 +121,6 @@ export const MIGRATIONS = [
   UnpricedUnits1798000300002,
   Groups1798000320000,
   LimitOwners1798000330000,
+  CountedBudgets1798000375000,
   Trusts1798000390000,
 ];

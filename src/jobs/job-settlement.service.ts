@@ -26,6 +26,9 @@ const SETTLE = correction(
     RETURNING id`),
 );
 
+/** Before SETTLE reads them, budgets that are being made have named themselves in the row of the call. */
+const LOCK = 'SELECT FROM provider_job WHERE id = $1 FOR UPDATE';
+
 const GIVE_UP = `
   WITH lost AS (
     UPDATE provider_job
@@ -69,10 +72,13 @@ export class JobSettlement {
     if (usage === null) setFree(row);
     else usd = await this.setUsage(row, job, usage);
     const tokens = usage === null ? 0 : (usage.promptTokens ?? 0) + (usage.completionTokens ?? 0);
-    const [counts] = await this.dataSource.query<[{ guarded: number; corrected: number }]>(
-      SETTLE,
-      valuesOfCorrection(row, usd, tokens),
-    );
+    const [counts] = await this.dataSource.transaction(async (manager) => {
+      await manager.query(LOCK, [job.id]);
+      return manager.query<[{ guarded: number; corrected: number }]>(
+        SETTLE,
+        valuesOfCorrection(row, usd, tokens),
+      );
+    });
     if (counts.guarded > counts.corrected) await this.giveUp(job.id, 'row_gone');
   }
 

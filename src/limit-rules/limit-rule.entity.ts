@@ -137,6 +137,14 @@ export class LimitRule {
   })
   rank!: number;
 
+  @Column('timestamptz', {
+    name: 'counted_at',
+    nullable: true,
+    comment:
+      'When it counted what was used since its period began: calls that do not name it. Null: it began at 0.',
+  })
+  countedAt!: Date | null;
+
   @Column('int', { default: 1 })
   version!: number;
 }

@@ -10,29 +10,27 @@ import { mustBeKnownProviders } from '../providers/provider-rows.js';
 import { isUnknownTimeZone } from '../platform/time-zone.js';
 import type { LimitOwner, LimitRule, LimitScope } from './limit-rule.entity.js';
 import type { NewBudget, ShownLimits } from './limit-rules.schema.js';
-import { countWhatWasUsed, moveToTimeZone, tryOnLog } from './log-charges.js';
+import { countWhatWasUsed, moveToTimeZone, tookTooLong, tryOnLog } from './log-charges.js';
 import { filterText, NO_LIMITS, rulesOf } from './stored-rules.js';
 
-/**
- * Rules by what identifies them. One that is there and different keeps its id and with it what was used. Those that versions
- * before know have their owner in `scope_id`, others a random one.
- */
-const save = (isKnownBefore: boolean) => `
+/** Rules by what identifies them. One that is there and different keeps its id and with it what was used. */
+const save = (owner: string, constraint: string) => `
   INSERT INTO limit_rule AS r
     (id, scope, scope_id, owner_id, resource, period, amount, mode, alert_at, unpriced, reservation, time_zone, rank, providers, models, filter)
-  SELECT id, scope, ${isKnownBefore ? '$1::uuid, NULL' : 'gen_random_uuid(), $1::uuid'}, resource, period, amount, mode,
+  SELECT id, scope, ${owner}, resource, period, amount, mode,
          alert_at, unpriced, reservation, $3, $4, providers, models, filter
   FROM jsonb_to_recordset($2) AS x (id uuid, scope text, resource text, period text, amount bigint, mode text,
                                     alert_at smallint[], unpriced text, reservation text, providers text[], models text[],
                                     filter text)
-  WHERE (scope ~ '^(team|key)(_end_user)?$' AND filter = '') = ${isKnownBefore}
-  ON CONFLICT ON CONSTRAINT ${isKnownBefore ? 'limit_rule_key' : 'limit_rule_owner_key'} DO UPDATE
+  ON CONFLICT ON CONSTRAINT ${constraint} DO UPDATE
     SET amount = EXCLUDED.amount, mode = EXCLUDED.mode, alert_at = EXCLUDED.alert_at, unpriced = EXCLUDED.unpriced,
         reservation = EXCLUDED.reservation, version = r.version + 1
     WHERE (r.amount, r.mode, r.alert_at, r.unpriced, r.reservation)
       IS DISTINCT FROM (EXCLUDED.amount, EXCLUDED.mode, EXCLUDED.alert_at, EXCLUDED.unpriced, EXCLUDED.reservation)
   RETURNING id`;
-const SAVES = [save(true), save(false)];
+/** Those that versions before know have their owner in `scope_id`, others a random one. */
+const SAVE_KNOWN = save('$1::uuid, NULL', 'limit_rule_key');
+const SAVE_NEW = save('gen_random_uuid(), $1::uuid', 'limit_rule_owner_key');
 
 const REMOVE = `
   DELETE FROM limit_rule r
@@ -111,20 +109,17 @@ export class LimitRules {
     const rules = values.map((rule) => ({ id: uuidv7(), filter: filterText(rule), ...rule }));
     const json = JSON.stringify(rules);
     const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, json]);
-    if (removed.length > 0) {
-      const ids = [removed.map(({ id }) => id)];
-      for (const sql of REMOVE_USE) await manager.query(sql, ids);
-    }
-    if (rules.some((rule) => !isKnownBefore(rule))) await mustBeUpgraded(manager);
+    const known = rules.filter(isKnownBefore);
+    const others = rules.filter((rule) => !isKnownBefore(rule));
+    if (others.length > 0) await mustBeUpgraded(manager);
     const saved = new Set<string>();
-    for (const sql of SAVES) {
-      const rows = await manager.query<{ id: string }[]>(sql, [
-        ownerId,
-        json,
-        this.env.budgetTimezone,
-        RANKS[owner],
-      ]);
-      for (const { id } of rows) saved.add(id);
+    for (const [sql, list] of [
+      [SAVE_KNOWN, known],
+      [SAVE_NEW, others],
+    ] as const) {
+      if (list.length === 0) continue;
+      const values = [ownerId, JSON.stringify(list), this.env.budgetTimezone, RANKS[owner]];
+      for (const { id } of await manager.query<{ id: string }[]>(sql, values)) saved.add(id);
     }
     // One that was there has kept its id.
     const counted = rules.filter(({ id, counts_from_now: fromNow }) => saved.has(id) && fromNow !== true);
@@ -133,6 +128,11 @@ export class LimitRules {
       { owner, ownerId },
       counted.map(({ id }) => id),
     );
+    // At last: what waits for a job that is being settled has no meter locked.
+    if (removed.length > 0) {
+      const ids = [removed.map(({ id }) => id)];
+      for (const sql of REMOVE_USE) await manager.query(sql, ids);
+    }
   }
 
   /** Those that are there may name a provider that was removed. */
@@ -190,7 +190,7 @@ export class LimitRules {
     const [row] = await this.dataSource.query<{ count: number }[]>(OF_SAID);
     if (row!.count > 0)
       this.logger.error(
-        `${row!.count} limits and budgets are for each end user or session, which ATTRIBUTION=off does not read: those of sessions count no calls, and all calls are one end user. Remove them, or set ATTRIBUTION to headers or all.`,
+        `${row!.count} limits and budgets are for each end user or session, which ATTRIBUTION=off does not read: calls that a limit of each session would count are rejected (503), or not counted if it only warns, and all calls are one end user. Remove them, or set ATTRIBUTION to headers or all.`,
       );
   }
 
@@ -204,8 +204,8 @@ export class LimitRules {
           `BUDGET_TIMEZONE has changed from ${zones.join(', ')} to ${budgetTimezone}: days, weeks and months of all budgets begin there now. What was spent since then counts.`,
         );
     } catch (error) {
-      // 57014: the charges of the hours between take too long.
-      if (!isUnknownTimeZone(error) && (error as { code?: string }).code !== '57014') throw error;
+      // The log of the hours between takes too long.
+      if (!isUnknownTimeZone(error) && !tookTooLong(error)) throw error;
       this.logger.error(
         `BUDGET_TIMEZONE: ${describeError(error)}. Budgets keep their time zone until the next start.`,
       );

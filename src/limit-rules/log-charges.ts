@@ -18,6 +18,25 @@ export const CHARGED_RULES = `
 export const CHARGED_SUBJECT = `
   CASE WHEN r.scope ~ '_end_user$' THEN c.limit_subject WHEN r.scope ~ '_session$' THEN c.limit_session ELSE '' END`;
 
+/** Which calls `l` an owner has. @param id its ID, in SQL */
+const CALLS: Record<LimitOwner, (id: string) => string> = {
+  key: (id) => `l.key_id = ${id}`,
+  team: (id) => `l.team_id = ${id}`,
+  group: (id) => `l.team_id IN (SELECT id FROM team WHERE group_id = ${id})`,
+  installation: (id) => `${id} IS NOT NULL`,
+};
+
+/** What a call counts in a budget `r`: its charge, or its cost where it has none. */
+const USED = `
+  CASE r.resource WHEN 'usd' THEN COALESCE(l.charge_usd, l.cost_usd, l.cost_low_usd) * 1000000000
+                  ELSE COALESCE(l.charge_tokens, l.prompt_tokens::bigint + COALESCE(l.completion_tokens, 0)) END`;
+
+/** Whether a budget `r` counts a call: as in rule-set.ts of limits. */
+const IS_COUNTED = `
+  (r.providers IS NULL OR l.provider = ANY (r.providers))
+  AND (r.models IS NULL OR l.model IS NULL OR l.model ILIKE ANY (
+    SELECT replace(replace(replace(replace(one, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%') FROM unnest(r.models) one))`;
+
 const OTHERS = `
   SELECT DISTINCT time_zone FROM limit_rule WHERE time_zone <> $1 ORDER BY 1`;
 
@@ -30,7 +49,7 @@ const LOCK = 'LOCK TABLE limit_rule, limit_meter IN SHARE ROW EXCLUSIVE MODE';
 /**
  * What was spent in the present periods of the new time zone: what those of the old one have, with the charges of the hours
  * in which only one of both lies. So it takes only these hours of the log, which may be long, or dropped. A budget that was
- * created after them has no charges from then.
+ * created after them has no charges from then, but for the calls that it has counted when it was made, which do not name it.
  */
 const CARRY_OVER = `
   WITH period AS MATERIALIZED (
@@ -54,7 +73,18 @@ const CARRY_OVER = `
     CROSS JOIN ${CHARGED_RULES}
     -- Its ID is a UUIDv7, which begins with the milliseconds of its creation.
     WHERE r.period = c.period AND r.time_zone = c.time_zone
-      AND to_timestamp(('x' || left(replace(r.id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) < c.last
+      AND (r.nr = ANY (c.charge_rules) OR r.counted_at IS NULL
+        AND to_timestamp(('x' || left(replace(r.id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) < c.last)
+    UNION ALL
+    SELECT r.id, '', p.sign * ${USED}, 0, 0, 0, NULL
+    FROM period p
+    JOIN limit_rule r ON r.period = p.period AND r.time_zone = p.time_zone AND r.counted_at IS NOT NULL
+    JOIN request_log l ON l.started_at >= p.first AND l.started_at < p.last AND ${IS_COUNTED}
+      AND (r.nr = ANY (l.charge_rules)) IS NOT TRUE
+      AND l.started_at + COALESCE(l.duration_ms, 0) * interval '1 ms' <= r.counted_at
+      AND CASE r.scope ${Object.entries(CALLS)
+        .map(([owner, calls]) => `WHEN '${owner}' THEN ${calls('COALESCE(r.owner_id, r.scope_id)')}`)
+        .join(' ')} END
     UNION ALL
     SELECT m.rule_id, m.subject, m.spent, m.credited, m.refused, m.alerted, m.exhausted_at
     FROM period p
@@ -94,45 +124,56 @@ export function moveToTimeZone(dataSource: DataSource, timeZone: string): Promis
   });
 }
 
-/** Which calls an owner has. */
-const CALLS: Record<LimitOwner, string> = {
-  key: 'l.key_id = $2::uuid',
-  team: 'l.team_id = $2::uuid',
-  group: 'l.team_id IN (SELECT id FROM team WHERE group_id = $2::uuid)',
-  installation: '$2::uuid IS NOT NULL',
-};
+const COUNTABLE = `
+  SELECT id FROM limit_rule
+  WHERE id = ANY ($1::uuid[]) AND period IN ('day', 'week', 'month') AND scope !~ '_(end_user|session)$'`;
 
-/** What a call counts in a budget `r`: its charge, or its cost where it has none. */
-const USED = `
-  CASE r.resource WHEN 'usd' THEN COALESCE(l.charge_usd, l.cost_usd, l.cost_low_usd) * 1000000000
-                  ELSE COALESCE(l.charge_tokens, l.prompt_tokens::bigint + COALESCE(l.completion_tokens, 0)) END`;
+/** A job is settled in the budgets that the row of its call names. Until this is committed, it is not settled. */
+const LOCK_JOBS = `
+  SELECT FROM provider_job WHERE state <> 'settled' AND started_at >= now() - interval '40 days' ORDER BY id FOR UPDATE`;
 
-/** Whether a budget `r` counts a call: as in rule-set.ts of limits. */
-const IS_COUNTED = `
-  (r.providers IS NULL OR l.provider = ANY (r.providers))
-  AND (r.models IS NULL OR l.model IS NULL OR l.model ILIKE ANY (
-    SELECT replace(replace(replace(replace(one, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%') FROM unnest(r.models) one))`;
+/**
+ * Budgets that are new are named by the rows of jobs that are not settled, of those periods that they count. Exports get the
+ * rows again when they are settled.
+ */
+const nameInJobs = (owner: LimitOwner) => `
+  WITH named AS (
+    SELECT l.id, l.started_at, array_agg(r.nr) AS numbers, bool_or(r.resource = 'usd') AS is_usd,
+           bool_or(r.resource = 'tokens') AS is_tokens
+    FROM limit_rule r
+    CROSS JOIN LATERAL limit_window(r.period, r.time_zone, statement_timestamp()) w
+    JOIN provider_job j ON j.state <> 'settled' AND j.started_at >= w.begins AND j.started_at < w.ends
+    JOIN request_log l ON l.started_at = j.started_at AND l.id = j.id AND ${CALLS[owner]('$2::uuid')} AND ${IS_COUNTED}
+    WHERE r.id = ANY ($1::uuid[])
+      -- One that versions before have charged is settled in all budgets of its key and team.
+      AND (l.charge_rules IS NOT NULL OR (l.charge_usd IS NULL AND l.charge_tokens IS NULL))
+    GROUP BY l.id, l.started_at)
+  UPDATE request_log AS l
+  SET charge_rules = COALESCE(l.charge_rules, '{}') || n.numbers,
+      charge_usd = CASE WHEN is_usd THEN COALESCE(l.charge_usd, l.cost_usd, l.cost_low_usd, 0) ELSE l.charge_usd END,
+      charge_tokens = CASE WHEN is_tokens
+        THEN COALESCE(l.charge_tokens, l.prompt_tokens::bigint + COALESCE(l.completion_tokens, 0), 0) ELSE l.charge_tokens END
+  FROM named n WHERE l.started_at = n.started_at AND l.id = n.id`;
 
 /**
  * Adds what was used in the present period to new budgets of days, weeks and months. Whose end users and sessions used it is
  * not known by the hash that meters have.
  */
 const countUsed = (owner: LimitOwner) => `
+  WITH counted AS (
+    UPDATE limit_rule SET counted_at = statement_timestamp() WHERE id = ANY ($1::uuid[]))
   INSERT INTO limit_meter (rule_id, subject, window_start, spent)
   SELECT r.id, '', w.starts, LEAST(sum(${USED}), 4000000000000000000)::bigint
   FROM limit_rule r
   CROSS JOIN LATERAL limit_window(r.period, r.time_zone, statement_timestamp()) w
-  JOIN request_log l ON l.started_at >= w.begins AND l.started_at < w.ends AND ${CALLS[owner]} AND ${IS_COUNTED}
+  JOIN request_log l ON l.started_at >= w.begins AND l.started_at < w.ends AND ${CALLS[owner]('$2::uuid')} AND ${IS_COUNTED}
   WHERE r.id = ANY ($1::uuid[])
   GROUP BY r.id, w.starts
   HAVING sum(${USED}) > 0`;
 
-const COUNTABLE = `
-  SELECT id FROM limit_rule
-  WHERE id = ANY ($1::uuid[]) AND period IN ('day', 'week', 'month') AND scope !~ '_(end_user|session)$'`;
-
 /**
- * Counts what was used since their period began in budgets that were just made.
+ * Counts what was used since their period began in budgets that were just made. What a job used that is still open is counted
+ * when it is settled.
  *
  * @param rules their IDs
  * @throws ServiceError invalid if that takes too long
@@ -144,31 +185,50 @@ export async function countWhatWasUsed(
 ): Promise<void> {
   const countable = await manager.query<{ id: string }[]>(COUNTABLE, [rules]);
   if (countable.length === 0) return;
+  const values = [countable.map(({ id }) => id), ownerId];
+  await unlessTooLong(
+    'counting what was used in the present period takes too long; give "count_from": "now"',
+    async () => {
+      await manager.query(LOCK_JOBS);
+      await manager.query(nameInJobs(owner), values);
+      await manager.query(countUsed(owner), values);
+    },
+  );
+}
+
+/** SQLSTATE query_canceled: the statement took longer than statement_timeout. */
+const CANCELED = '57014';
+
+export function tookTooLong(error: unknown): boolean {
+  return (error as { code?: string }).code === CANCELED;
+}
+
+/** @throws ServiceError invalid, with the remedy, if a statement is canceled because it takes too long */
+async function unlessTooLong<T>(remedy: string, work: () => Promise<T>): Promise<T> {
   try {
-    await manager.query(countUsed(owner), [countable.map(({ id }) => id), ownerId]);
+    return await work();
   } catch (error) {
-    if ((error as { code?: string }).code !== '57014') throw error;
-    throw ServiceError.of(
-      'invalid',
-      'budgets',
-      'counting what was used in the present period takes too long; give "count_from": "now"',
-    );
+    if (!tookTooLong(error)) throw error;
+    throw ServiceError.of('invalid', 'budgets', remedy);
   }
 }
 
 /** Budgets that are not stored are tried on the calls of so many days. */
 const TRIED_DAYS = 7;
 
+/** The attempts of a call are rows of their own. */
 const wouldReject = (owner: LimitOwner) => `
   SELECT n, count(*) FILTER (WHERE is_recent)::int AS calls,
          count(*) FILTER (WHERE is_recent AND total > amount)::int AS rejected
   FROM (
-    SELECT r.n, r.amount, l.started_at >= now() - interval '${TRIED_DAYS} days' AS is_recent,
-           sum(${USED}) OVER (PARTITION BY r.n, date_trunc(NULLIF(r.period, 'total'), l.started_at, $3)
-                              ORDER BY l.started_at, l.id) AS total
-    FROM jsonb_to_recordset($1) AS r (n int, resource text, period text, amount bigint, providers text[], models text[])
-    JOIN request_log l ON ${CALLS[owner]} AND ${IS_COUNTED} AND l.started_at >= COALESCE(
-      date_trunc(NULLIF(r.period, 'total'), now() - interval '${TRIED_DAYS} days', $3), now() - interval '${TRIED_DAYS} days')
+    SELECT n, amount, began >= now() - interval '${TRIED_DAYS} days' AS is_recent,
+           sum(used) OVER (PARTITION BY n, date_trunc(NULLIF(period, 'total'), began, $3) ORDER BY began, call) AS total
+    FROM (
+      SELECT r.n, r.amount, r.period, COALESCE(l.call_id, l.id) AS call, min(l.started_at) AS began, sum(${USED}) AS used
+      FROM jsonb_to_recordset($1) AS r (n int, resource text, period text, amount bigint, providers text[], models text[])
+      JOIN request_log l ON ${CALLS[owner]('$2::uuid')} AND ${IS_COUNTED} AND l.started_at >= COALESCE(
+        date_trunc(NULLIF(r.period, 'total'), now() - interval '${TRIED_DAYS} days', $3), now() - interval '${TRIED_DAYS} days')
+      GROUP BY r.n, r.amount, r.period, call) calls
   ) tried GROUP BY n`;
 
 /**
@@ -176,6 +236,7 @@ const wouldReject = (owner: LimitOwner) => `
  * first that did, though a smaller one may still have been admitted.
  *
  * @param budgets in days, weeks, months or in total, of the calls of the owner together
+ * @throws ServiceError invalid if that takes too long
  */
 export async function tryOnLog(
   manager: EntityManager,
@@ -184,11 +245,15 @@ export async function tryOnLog(
   timeZone: string,
 ): Promise<{ calls: number; rejected: number }[]> {
   const rules = JSON.stringify(budgets.map((budget, n) => ({ n, ...budget })));
-  const rows = await manager.query<{ n: number; calls: number; rejected: number }[]>(wouldReject(owner), [
-    rules,
-    ownerId,
-    timeZone,
-  ]);
+  const rows = await unlessTooLong(
+    'trying these budgets on the log takes too long; try fewer at once, a day in place of a month, or a team or key with fewer calls',
+    () =>
+      manager.query<{ n: number; calls: number; rejected: number }[]>(wouldReject(owner), [
+        rules,
+        ownerId,
+        timeZone,
+      ]),
+  );
   return budgets.map((_, i) => {
     const { calls = 0, rejected = 0 } = rows.find(({ n }) => n === i) ?? {};
     return { calls, rejected };

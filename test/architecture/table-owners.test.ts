@@ -51,6 +51,7 @@ const ALSO_NAMED: Record<string, string> = {
   'keys -> team': 'a key is shown, found and checked with its team',
   'limit-rules -> limit_meter':
     'moves what was spent to the periods of another time zone, at a start with that setting',
+  'limit-rules -> provider_job': 'a new budget counts what jobs use that are not settled yet',
   'limit-rules -> request_log': 'as above: what was spent is the sum of the charges in the log',
   'limit-rules -> team': 'a new budget of a group counts what its teams used, in the same query of the log',
   'limits -> gateway_key': 'limits are listed with the names of their owners, in pages',

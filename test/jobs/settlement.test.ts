@@ -1,4 +1,10 @@
 import pg from 'pg';
+import { DataSource } from 'typeorm';
+import type { NewBudget } from '../../src/limit-rules/limit-rules.schema.js';
+import { LimitRules } from '../../src/limit-rules/limit-rules.service.js';
+import { NO_LIMITS } from '../../src/limit-rules/stored-rules.js';
+import { NO_USAGE } from '../../src/bodies/usage/token-usage.js';
+import { JobSettlement, type OpenJob } from '../../src/jobs/job-settlement.service.js';
 import { JobChecks } from '../../src/jobs/job-checks.service.js';
 import { eventually } from '../support/eventually.js';
 import { JobGateway } from './job-gateway.js';
@@ -10,6 +16,14 @@ beforeAll(async () => {
 afterAll(() => jobs.stop());
 
 const BUDGETS = { budgets: [{ usd: '100.00', period: 'month', unpriced: 'allow' }] };
+const BUDGET: NewBudget = {
+  usd: '100.00',
+  period: 'month',
+  mode: 'block',
+  alert_at: [],
+  unpriced: 'reject',
+  reservation: 'typical',
+};
 const usage = { input_tokens: 1_000, output_tokens: 200, total_tokens: 1_200 };
 const created = (id: string) => ({ id, object: 'batch', status: 'validating' });
 const completed = (id: string) => ({
@@ -106,6 +120,78 @@ it('corrects budgets that all replicas share in their parts', async () => {
   await jobs.check(id);
   await jobs.postern.database.query('SELECT limit_fold()');
   expect(await sums(keyId)).toEqual({ charges: '0.003000000', spent: '0.003000000' });
+});
+
+const queued = (id: string) => ({
+  id,
+  object: 'response',
+  status: 'queued',
+  background: true,
+  model: 'm',
+  usage: null,
+});
+
+it('counts a job that is settled after a budget was made that counts its period, once', async () => {
+  const { id: keyId, key } = await jobs.key();
+  const body = { model: 'm', max_output_tokens: 10_000 };
+  const ids: string[] = [];
+  for (const name of ['resp_n1', 'resp_n2', 'resp_n3'])
+    ids.push(await jobs.create(key, '/v1/responses', queued(name), body));
+  const end = (name: string) =>
+    jobs.provider.paths.set(`GET /v1/responses/${name}`, {
+      json: { ...queued(name), status: 'completed', usage },
+    });
+  const used = async () => {
+    const { data } = await jobs.postern.admin<{ data: { resource: string; used: string }[] }>(
+      'GET',
+      `/limits?key=${keyId}`,
+    );
+    return Object.fromEntries(data.map((limit) => [limit.resource, limit.used]));
+  };
+  const budgets = [
+    { usd: '100.00', period: 'month' },
+    { tokens: 1_000_000, period: 'day', models: ['m'] },
+  ];
+  end('resp_n1');
+  await jobs.check(ids[0]!);
+  await jobs.postern.admin('PATCH', `/keys/${keyId}`, { budgets });
+  expect(await used()).toEqual({ usd: '0.003', tokens: '1200' });
+  end('resp_n2');
+  await jobs.check(ids[1]!);
+  expect(await used()).toEqual({ usd: '0.006', tokens: '2400' });
+  // Those that begin now do not count what began before.
+  await jobs.postern.admin('PATCH', `/keys/${keyId}`, { budgets: [] });
+  await jobs.postern.admin('PATCH', `/keys/${keyId}`, {
+    budgets: budgets.map((budget) => ({ ...budget, count_from: 'now' })),
+  });
+  end('resp_n3');
+  await jobs.check(ids[2]!);
+  expect(await used()).toEqual({ usd: '0.00', tokens: '0' });
+});
+
+it('counts a job that is settled while a budget is made', async () => {
+  const { id: keyId, key } = await jobs.key();
+  const id = await jobs.create(key, '/v1/responses', queued('resp_w'), { model: 'm' });
+  const { app } = jobs.postern.gateway;
+  const limits = app.get(LimitRules, { strict: false });
+  const [job] = await jobs.postern.database.query<OpenJob>(
+    'SELECT id, started_at AS "startedAt", provider, model FROM provider_job WHERE id = $1',
+    [id],
+  );
+  const used = { ...NO_USAGE, promptTokens: 1_000, completionTokens: 200 };
+  let settled: Promise<unknown> = Promise.resolve();
+  await app.get(DataSource).transaction(async (manager) => {
+    await limits.save(manager, 'key', keyId, { ...NO_LIMITS, budgets: [BUDGET] });
+    settled = app.get(JobSettlement, { strict: false }).settle(job!, used);
+    await eventually(async () => {
+      const waiting = await jobs.postern.database.query(
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%provider_job%'",
+      );
+      return waiting.length > 0;
+    });
+  });
+  await settled;
+  expect(await jobs.used(keyId)).toBe('0.003');
 });
 
 it('a call that gets a job again costs nothing, also once the job is settled', async () => {

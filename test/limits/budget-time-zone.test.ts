@@ -1,7 +1,8 @@
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { moveToTimeZone } from '../../src/limit-rules/log-charges.js';
+import { countWhatWasUsed, moveToTimeZone } from '../../src/limit-rules/log-charges.js';
+import { INSTALLATION, type LimitOwner } from '../../src/limit-rules/limit-rule.entity.js';
 import { type KeysDatabase, openKeysDatabase } from '../keys/data-source.js';
 import { KEY, logRow, TEAM } from '../request-log/rows.js';
 import type { TestDatabase } from '../support/database.js';
@@ -24,6 +25,7 @@ afterEach(async () => {
   await opened.close();
 });
 
+const GROUP = uuidv7();
 const HOUR_MS = 3_600_000;
 /** A rule that has been there for long. */
 const old = () => uuidv7({ msecs: Date.now() - 90 * 24 * HOUR_MS });
@@ -83,6 +85,71 @@ it('keeps what was spent in the new periods, as the log has it, whatever the tim
     // What is written later is charged in the new periods only.
     await insertCreatingDays(client, [charged(now), charged(now, 'ben')]);
     for (const { spent, logged, ...what } of await compare())
+      expect({ zone, spent, ...what }).toEqual({ zone, spent: logged, ...what });
+  }
+});
+
+it('counts what a new budget has counted of its period once, whatever the time zones', async () => {
+  const now = Date.now();
+  const before = Array.from({ length: 60 }, (_, i) => now - 2 * HOUR_MS - i * HOUR_MS);
+  // No budget has charged them, or another one has.
+  await insertCreatingDays(client, [
+    ...before.map((at) => logRow(at, { cost_usd: '0.5', prompt_tokens: 3 })),
+    ...before.map((at) =>
+      logRow(at, { cost_usd: '0.5', charge_usd: '0.5', charge_rules: '{7}', model: 'other' }),
+    ),
+  ]);
+  await database.query("INSERT INTO team_group (id, name) VALUES ($1, 'dev')", [GROUP]);
+  await database.query('INSERT INTO team (id, name, group_id) VALUES ($1, $2, $3)', [TEAM, 'search', GROUP]);
+  const owners = { key: KEY, team: TEAM, group: GROUP, installation: INSTALLATION };
+  for (const [owner, ownerId] of Object.entries(owners) as [LimitOwner, string][])
+    for (const period of ['day', 'week', 'month'])
+      for (const models of [null, ['OTHER*']]) {
+        const id = await addRule(database, 'usd', period, 1_000n * 10n ** 9n, {
+          scope: owner,
+          ...(models === null && ['key', 'team'].includes(owner)
+            ? { scope_id: ownerId }
+            : { scope_id: uuidv7(), owner_id: ownerId }),
+          models,
+          filter: models === null ? '' : 'model=OTHER*',
+        });
+        await countWhatWasUsed(dataSource.manager, { owner, ownerId }, [id]);
+      }
+  // They were under way when the budgets were made.
+  await insertCreatingDays(
+    client,
+    before.map((at) => logRow(at, { cost_usd: '64', duration_ms: 100 * HOUR_MS })),
+  );
+  const compared = () =>
+    database.query<{ period: string; spent: string; logged: string }>(`
+      SELECT r.period, r.scope, r.filter, COALESCE(m.spent, 0)::text AS spent, (
+        SELECT COALESCE(sum(COALESCE(l.charge_usd, l.cost_usd) * 1000000000), 0)::bigint::text FROM request_log l
+        WHERE date_trunc(r.period, l.started_at, r.time_zone) = date_trunc(r.period, now(), r.time_zone)
+          AND l.cost_usd < 64 AND (r.models IS NULL OR l.model = 'other')) AS logged
+      FROM limit_rule r
+      LEFT JOIN limit_meter m ON m.rule_id = r.id AND m.window_start = date_trunc(r.period, now(), r.time_zone)
+      ORDER BY 1, 2, 3`);
+  const numbers = await database.query<{ numbers: string }>(
+    `SELECT '{' || string_agg(nr::text, ',') || '}' AS numbers FROM limit_rule`,
+  );
+  for (const zone of [
+    'America/New_York',
+    'Pacific/Kiritimati',
+    'Pacific/Niue',
+    'Asia/Kathmandu',
+    'Europe/London',
+    'UTC',
+  ]) {
+    await moveToTimeZone(dataSource, zone);
+    await insertCreatingDays(client, [
+      logRow(Date.now(), {
+        cost_usd: '0.5',
+        charge_usd: '1',
+        model: 'other',
+        charge_rules: numbers[0]!.numbers,
+      }),
+    ]);
+    for (const { spent, logged, ...what } of await compared())
       expect({ zone, spent, ...what }).toEqual({ zone, spent: logged, ...what });
   }
 });
