@@ -29,8 +29,12 @@ const MAX_NESTED_CHOICES = 8;
 /** Each element of its `prompt` has an output of its own, unless the elements are tokens. */
 const WITH_PROMPTS = /(?<!\/chat)\/completions$/;
 
+const OF_LIMITS = [...LIMITS.flatMap(([, names]) => names), ...NESTED_LIMITS.flatMap(([, outer]) => outer)];
+const OF_CHOICES = [...CHOICES, ...CONFIGS, 'prompt'];
+
 /** The most output tokens that a request asks for; null if it does not say or is ambiguous. */
 export function maxOutputTokens(endpoint: string, members: Members): number | null {
+  if (!hasAny(members, OF_LIMITS)) return null;
   const limits: unknown[] = [];
   for (const [endpoints, names] of LIMITS)
     if (endpoints.test(endpoint)) for (const name of names) limits.push(...valuesOf(members, name));
@@ -45,6 +49,7 @@ export function maxOutputTokens(endpoint: string, members: Members): number | nu
 
 /** The number of outputs that a request asks for. */
 export function choices(endpoint: string, members: Members): number {
+  if (!hasAny(members, OF_CHOICES)) return 1;
   const values: unknown[] = CHOICES.flatMap((name) => valuesOf(members, name)).map((value) =>
     value === undefined ? MAX_CHOICES : value,
   );
@@ -54,6 +59,12 @@ export function choices(endpoint: string, members: Members): number {
   const numbers = values.map((value) => (typeof value === 'string' ? Number(value) : value));
   const each = Math.max(1, ...numbers.filter((value) => Number.isSafeInteger(value)).map(Number));
   return WITH_PROMPTS.test(endpoint) ? each * prompts(members) : each;
+}
+
+/** Most requests have none of them. */
+function hasAny(members: Members, names: readonly string[]): boolean {
+  for (const name of names) if (members.all(name).length > 0) return true;
+  return false;
 }
 
 function prompts(members: Members): number {

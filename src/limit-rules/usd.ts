@@ -8,6 +8,12 @@ export function nanoOf(usd: string): bigint | null {
   return parseDecimal(usd, USD_SCALE);
 }
 
+/** The same as a number, of what a row was charged: it has nine decimal places. */
+export function nanoOfCharge(usd: string): number {
+  const point = usd.length - USD_SCALE - 1;
+  return usd[point] === '.' ? Number(usd.slice(0, point) + usd.slice(point + 1)) : Number(nanoOf(usd));
+}
+
 /** An amount in USD without superfluous zeros, with at least two decimal places: `500.00`, `0.0001425`. */
 export function usdOf(nano: bigint): string {
   const sign = nano < 0n ? '-' : '';

@@ -27,6 +27,8 @@ const UNREAD = '';
 const FORM = /^multipart\//i;
 /** Names that are repeated in a message. */
 const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
+const NO_TIERS: readonly string[] = [];
+const TIER_MEMBERS = ['service_tier', 'serviceTier', 'speed'];
 /** Bedrock's InvokeModel, and Vertex AI. */
 const TIER_HEADERS = ['x-amzn-bedrock-service-tier', 'x-vertex-ai-llm-shared-request-type'];
 
@@ -54,10 +56,12 @@ export function dearerTiers({ members, headers, body }: PolicyCall): readonly st
     throw new GatewayError('model_not_determined', {
       message: `What this request costs cannot be determined: ${members.problem}.`,
     });
-  const asked: unknown[] = TIER_HEADERS.map((name) => headers[name]);
+  const asked: unknown[] = [];
+  for (const name of TIER_HEADERS) if (headers[name] !== undefined) asked.push(headers[name]);
   if (members.problem === null)
-    for (const name of ['service_tier', 'serviceTier', 'speed'])
+    for (const name of TIER_MEMBERS)
       for (const member of members.all(name)) asked.push(...tiersIn(member, body ?? Buffer.alloc(0)));
+  if (asked.length === 0) return NO_TIERS;
   return asked
     .filter((tier) => typeof tier === 'string')
     .map((tier) => tier.toLowerCase().replace(/^service_tier_/, ''))
@@ -129,5 +133,5 @@ export function costOf(
 }
 
 export function reserve(usd: bigint, { input, output }: Expected): CallReservation {
-  return { usd: usd < MAX_NANO ? usd : MAX_NANO, tokens: BigInt(input + output) };
+  return { usd: Number(usd < MAX_NANO ? usd : MAX_NANO), tokens: input + output };
 }

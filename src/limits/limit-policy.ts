@@ -22,7 +22,6 @@ import {
   runsInBackground,
   whyUnpriced,
 } from './expected.js';
-import { usdOf } from '../limit-rules/usd.js';
 import { LedgerService } from './ledger/ledger.service.js';
 import type { CallReservation } from './ledger/ledger.js';
 import { RuleCache } from './ledger/rule-cache.js';
@@ -41,14 +40,16 @@ const PRICE_TIMEOUT_MS = 2_000;
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
 const MAX_OUTPUT_TOKENS = 131_072;
 
-const NOTHING: CallReservation = { usd: 0n, tokens: 0n };
-const LEAST: CallReservation = { usd: 1n, tokens: 1n };
+const NOTHING: CallReservation = { usd: 0, tokens: 0 };
+const LEAST: CallReservation = { usd: 1, tokens: 1 };
 const UNPRICED_ENDPOINT =
   'This gateway key has a budget in USD, and requests to this endpoint name no model, so that their cost is unknown. Ask for a budget with "unpriced": "allow".';
 
 const SESSIONS_OFF =
   'This gateway key has a limit for each session, and this gateway reads no sessions (ATTRIBUTION=off). Ask its administrator to remove the limit, or to set ATTRIBUTION to headers or all.';
 
+/** The prices of a target; undefined: they are not in memory. */
+type Known = readonly DatedPrice[] | undefined;
 type PricedTarget = ReturnType<NonNullable<PolicyCall['routed']>['candidates']>[number];
 
 /** Admits calls within the limits and budgets of their key, its team and their end users. */
@@ -108,14 +109,16 @@ export class LimitPolicy implements CallPolicy {
     }
     const expected = this.expect(call, set, model);
     const targets = set.needsUsd ? targetsOf(call, model) : [];
-    const reserveDearest = () => {
-      const usd = this.dearest(call, set, expected, targets, model);
+    const reserveDearest = (prices: readonly Known[]) => {
+      const usd = this.dearest(call, set, expected, targets, prices, model);
       const reservation = { ...reserve(usd, expected), attempts: call.routed?.billableAttempts ?? 1 };
       return this.take(call, set, reservation, expected.estimate);
     };
-    const unknown = targets.filter((target) => this.pricesOf(target) === undefined);
-    if (unknown.length === 0) return reserveDearest();
-    return withTimeout(PRICE_TIMEOUT_MS, this.prices.load(unknown)).then(reserveDearest);
+    const allPrices = () => targets.map((target) => this.pricesOf(target));
+    const prices = allPrices();
+    if (!prices.includes(undefined)) return reserveDearest(prices);
+    const unknown = targets.filter((_, i) => prices[i] === undefined);
+    return withTimeout(PRICE_TIMEOUT_MS, this.prices.load(unknown)).then(() => reserveDearest(allPrices()));
   }
 
   /**
@@ -128,13 +131,14 @@ export class LimitPolicy implements CallPolicy {
     set: RuleSet,
     expected: Expected,
     targets: readonly PricedTarget[],
+    pricesOf: readonly Known[],
     model: string,
   ): bigint {
     const startedAt = startOf(call.id);
     let usd = 0n;
     let left = targets.length;
-    for (const target of targets) {
-      const prices = this.pricesOf(target);
+    for (const [i, target] of targets.entries()) {
+      const prices = pricesOf[i];
       if (prices === undefined && set.needsPrice && this.env.limitsWithoutDatabase === 'reject')
         throw new GatewayError('limits_unavailable');
       const dated = prices === undefined ? null : priceAt(prices, startedAt);
@@ -145,14 +149,13 @@ export class LimitPolicy implements CallPolicy {
         continue;
       }
       // Without a known price, its cost is computed with its row, and charged.
-      const cost = dated === null ? LEAST.usd : costOf(dated, expected, startedAt);
+      const cost = dated === null ? 1n : costOf(dated, expected, startedAt);
       if (cost > usd) usd = cost;
     }
     return usd;
   }
 
-  /** Undefined: they are not in memory. */
-  private pricesOf({ provider, model }: PricedTarget): readonly DatedPrice[] | undefined {
+  private pricesOf({ provider, model }: PricedTarget): Known {
     return isStorable(model) ? this.prices.known(provider, model) : [];
   }
 
@@ -283,14 +286,11 @@ function isStorable(model: string): boolean {
 /** The least is reserved, and not charged. */
 function withoutLeast(reservation: Reservation): Reservation {
   const { usd, tokens } = reservation;
-  return {
-    ...reservation,
-    usd: usd === usdOf(LEAST.usd) ? '0' : usd,
-    tokens: tokens === Number(LEAST.tokens) ? 0 : tokens,
-  };
+  if (usd !== LEAST.usd && tokens !== LEAST.tokens) return reservation;
+  return { ...reservation, usd: usd === LEAST.usd ? 0 : usd, tokens: tokens === LEAST.tokens ? 0 : tokens };
 }
 
 /** What uses nothing yet may go on for hours: its budgets close it once they are spent. */
 function atLeast(least: CallReservation, { usd, tokens }: CallReservation): CallReservation {
-  return { usd: usd > least.usd ? usd : least.usd, tokens: tokens > least.tokens ? tokens : least.tokens };
+  return { usd: Math.max(usd, least.usd), tokens: Math.max(tokens, least.tokens) };
 }

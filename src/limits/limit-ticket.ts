@@ -33,7 +33,7 @@ export class LimitTicket implements CallTicket {
   settle({ row }: FinishedCall): void {
     const tokens = usedTokens(row);
     // What it cost is known once the log writer has computed it with the row.
-    this.ticket.settle({ usd: null, tokens: tokens === null ? null : BigInt(tokens) });
+    this.ticket.settle({ usd: null, tokens });
     if (row.prompt_tokens !== null && row.outcome === 'completed')
       this.estimate?.add(this.requestBytes, row.prompt_tokens, row.completion_tokens ?? 0);
   }

@@ -1,5 +1,3 @@
-import { formatDecimal } from '../platform/decimal.js';
-import { COST_SCALE } from '../pricing/cost.js';
 import type { ModelPrices, PriceResolver } from '../pricing/price-resolver.js';
 import { costOfUsage, modelsOf } from '../pricing/costs/usage-cost.js';
 import type { PolicyCall } from '../proxy/policies/policy-call.js';
@@ -32,19 +30,20 @@ export class WebSocketCharge {
   private reserve(usage: ResponseUsage): void {
     const tokens = (usage.promptTokens ?? 0) + (usage.completionTokens ?? 0);
     const usd = this.needsUsd ? this.chargeOf(usage) : null;
-    this.ticket.raise({ usd, tokens: BigInt(tokens) });
+    this.ticket.raise({ usd, tokens });
     const { reservation } = this.ticket;
     if (reservation === null) return;
     this.call.reserve({
       ...reservation,
-      usd: usd === null ? null : formatDecimal(usd, COST_SCALE),
+      usd,
       tokens: reservation.tokens === null ? null : tokens,
     });
   }
 
-  private chargeOf(usage: ResponseUsage): bigint {
+  private chargeOf(usage: ResponseUsage): number {
     const startedAt = startOf(this.ticket.id);
-    return costOfUsage(this.modelOf(usage), usage, (model) => this.pricesOf(model), startedAt).charge;
+    const { charge } = costOfUsage(this.modelOf(usage), usage, (model) => this.pricesOf(model), startedAt);
+    return Number(charge);
   }
 
   /** As the row of the call has it. */

@@ -143,8 +143,8 @@ export class BatchPricer implements RowPricer {
     const cost = reported === null ? costOfUsage(row.model, usageOf(row), pricesOf, startedAt) : null;
     const dated = cost === null ? null : cost.price;
     const nano = cost === null ? (parseDecimal(reported!, COST_SCALE) ?? 0n) : cost.nano;
-    // It counts if the cost is unknown or partial.
-    if (cost !== null && chargesOf(row).usd !== null)
+    const isWhole = nano !== null && !isUnknown(row);
+    if (cost !== null && !isWhole && chargesOf(row).usd !== null)
       raiseReservation(row, formatDecimal(cost.charge, COST_SCALE), 0);
     if (isCached(row)) {
       figures.saved += nano ?? 0n;

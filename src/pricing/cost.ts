@@ -191,14 +191,12 @@ export class CompiledPrice {
 
   /** Units that decide the cost of a call and that its request does not bound. Tools are left out. */
   get unboundedUnits(): readonly ExtraUnit[] {
-    const units = [...(this.dearest ??= dearestRates(this.stored)).units.keys()];
-    return units.filter((unit) => isMeasured(unit) && !BOUNDED_UNITS.some((name) => name === unit));
+    return (this.dearest ??= dearestRates(this.stored)).unbounded;
   }
 
   /** True if a unit that the request bounds has a price. */
   get hasBoundedUnits(): boolean {
-    const { units } = (this.dearest ??= dearestRates(this.stored));
-    return BOUNDED_UNITS.some((unit) => units.has(unit));
+    return (this.dearest ??= dearestRates(this.stored)).hasBounded;
   }
 
   /** Whether the cost of calls of this service tier is known. */
@@ -300,6 +298,9 @@ interface Dearest {
   readonly input: bigint;
   readonly output: bigint;
   readonly units: ReadonlyMap<ExtraUnit, bigint>;
+  /** See unboundedUnits. */
+  readonly unbounded: readonly ExtraUnit[];
+  readonly hasBounded: boolean;
 }
 
 function dearestRates(stored: StoredPrice): Dearest {
@@ -319,7 +320,17 @@ function dearestRates(stored: StoredPrice): Dearest {
     most = highest([most, factorOf(tier.factor, ONE), factorOf(tier.cached_factor, ONE)]);
   }
   // A tier with a factor may apply together with the one that has the dearest prices.
-  return { input: (highest(inputs) * most) / ONE, output: (highest(outputs) * most) / ONE, units };
+  return {
+    input: (highest(inputs) * most) / ONE,
+    output: (highest(outputs) * most) / ONE,
+    units,
+    unbounded: [...units.keys()].filter((unit) => isMeasured(unit) && !isBounded(unit)),
+    hasBounded: [...units.keys()].some(isBounded),
+  };
+}
+
+function isBounded(unit: ExtraUnit): boolean {
+  return BOUNDED_UNITS.some((name) => name === unit);
 }
 
 function highest(rates: readonly bigint[]): bigint {

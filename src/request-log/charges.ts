@@ -1,4 +1,5 @@
 import { CHARGE_COLUMNS } from './charge-columns.js';
+import { dollarsOf } from './column-domains.js';
 import { COLUMNS, type LogRow } from './columns.js';
 import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import {
@@ -14,8 +15,8 @@ import {
 
 /** What a call has reserved of budgets. Null for each kind of budget that does not apply to it. */
 export interface Reservation {
-  /** Decimal in USD. */
-  readonly usd: string | null;
+  /** Billionths of a dollar. */
+  readonly usd: number | null;
   readonly tokens: number | null;
   /** Keyed hash of the end user; null if no budget per end user applies. */
   readonly subject: string | null;
@@ -38,7 +39,7 @@ export function setReservation(
   { usd, tokens, subject, session, budgets, isModelKnown }: Reservation,
   { provider, model }: { provider: string; model: string | null },
 ): void {
-  row.charge_usd = CHARGE_COLUMNS.charge_usd.toDomain(usd);
+  row.charge_usd = dollarsOf(usd);
   row.charge_tokens = CHARGE_COLUMNS.charge_tokens.toDomain(tokens);
   row.limit_subject = CHARGE_COLUMNS.limit_subject.toDomain(subject, null);
   row.limit_session = CHARGE_COLUMNS.limit_session.toDomain(session, null);

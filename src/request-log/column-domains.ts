@@ -173,6 +173,13 @@ export function dollars(value: unknown): string | null {
   return nano === null || nano >= MAX_USD ? null : formatDecimal(nano, USD_SCALE);
 }
 
+/** The decimal of billionths of a dollar: at most nine million dollars, which a number holds exactly. Null for what is no count. */
+export function dollarsOf(nano: unknown): string | null {
+  if (typeof nano !== 'number' || !Number.isInteger(nano) || nano < 0) return null;
+  const digits = String(Math.min(nano, Number.MAX_SAFE_INTEGER)).padStart(USD_SCALE + 1, '0');
+  return `${digits.slice(0, -USD_SCALE)}.${digits.slice(-USD_SCALE)}`;
+}
+
 /** Null for anything but a plain IP address; a zone (`%eth0`) is not part of one. */
 export function address(value: unknown): string | null {
   return typeof value === 'string' && isIP(value) !== 0 && !value.includes('%') ? value : null;

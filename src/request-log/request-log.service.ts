@@ -3,6 +3,7 @@ import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { raiseReservation } from './charges.js';
 import { CallList, type CallOrigin, CallRecord } from './call-record.js';
+import { dollarsOf } from './column-domains.js';
 import { EndUsers } from './end-users.js';
 import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
@@ -289,8 +290,10 @@ export class RequestLogService implements OnApplicationShutdown {
     setUsage(row, call, usage);
     if (usage.job !== undefined) this.noteJob(row, usage.job);
     // A WebSocket has reserved what it used: it is charged that if its usage cannot be read to the end.
-    if (call.countedUsage !== null && call.reservation !== null)
-      raiseReservation(row, call.reservation.usd, call.reservation.tokens ?? 0);
+    if (call.countedUsage !== null && call.reservation !== null) {
+      const { usd, tokens } = call.reservation;
+      raiseReservation(row, dollarsOf(usd), tokens ?? 0);
+    }
     // If the writer is full, the whole row is spilled to the journal.
     const isSpilled = this.writer.full;
     // If the end could not be journalled before, it is journalled here.

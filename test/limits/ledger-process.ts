@@ -12,6 +12,7 @@ import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import type { CallReservation, Counted } from '../../src/limits/ledger/ledger.js';
 import { RuleCache } from '../../src/limits/ledger/rule-cache.js';
 import type { Ticket } from '../../src/limits/ledger/ticket.js';
+import { dollarsOf } from '../../src/request-log/column-domains.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
@@ -97,7 +98,7 @@ export class LedgerProcess {
       id: ticket.id,
       key_id: keyId,
       team_id: teamId,
-      charge_usd: ticket.reservation?.usd ?? null,
+      charge_usd: dollarsOf(ticket.reservation?.usd),
       charge_tokens: ticket.reservation?.tokens ?? null,
       limit_subject: ticket.reservation?.subject ?? null,
       limit_session: ticket.reservation?.session ?? null,
@@ -107,7 +108,7 @@ export class LedgerProcess {
     const end = (usd: bigint) => {
       row.cost_usd = usdOf(usd);
       files.push(this.journal.append({ t: 'E', ...row }), this.journal.append({ t: 'U', ...row }));
-      ticket.settle({ usd, tokens: null });
+      ticket.settle({ usd: Number(usd), tokens: null });
       this.writer.add(row, files);
     };
     return { row, end };

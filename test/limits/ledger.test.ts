@@ -141,7 +141,7 @@ describe('a budget', () => {
     for (const user of ['ann', 'ben']) {
       const subject = at.ledger.subjectOf(user);
       const ticket = await at.ledger.admit(set, uuidv7(), countedFor(subject), usd(USD));
-      expect(ticket.reservation).toMatchObject({ usd: '1.00', tokens: null, subject, session: null });
+      expect(ticket.reservation).toMatchObject({ usd: 1e9, tokens: null, subject, session: null });
       at.begin(ticket, KEY, TEAM).end(USD);
       await rejection(() => at.ledger.admit(set, uuidv7(), countedFor(subject), usd(USD)));
     }
@@ -330,10 +330,10 @@ describe('a rate', () => {
   it('of tokens is corrected by what a call has used', async () => {
     await addRule(database, 'tokens', 'minute', 1_000);
     const at = await engine();
-    const tokens = (count: bigint) => ({ usd: 0n, tokens: count });
+    const tokens = (count: bigint) => ({ usd: 0, tokens: Number(count) });
     const large = await at.admit(TEAM, KEY, tokens(900n));
     await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
-    large.settle({ usd: null, tokens: 100n });
+    large.settle({ usd: null, tokens: 100 });
     await at.admit(TEAM, KEY, tokens(800n));
     await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
     // Nothing of it was in a budget, so no row has to be waited for.

@@ -63,7 +63,7 @@ export class Ledgers {
   }
 }
 
-export const usd = (amount: bigint) => ({ usd: amount, tokens: 0n });
+export const usd = (amount: bigint) => ({ usd: Number(amount), tokens: 0 });
 
 /** A whole call: admitted, logged and charged. */
 export async function call(at: LedgerProcess, reserved: bigint, cost = reserved): Promise<void> {

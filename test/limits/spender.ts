@@ -54,7 +54,7 @@ async function spend(settings: LedgerSettings, work: Work): Promise<void> {
 
 async function use(engine: LedgerProcess, work: Work, report: Report, until: number): Promise<void> {
   const { teamId, keyId, kind } = work;
-  const reservation = { usd: kind === 'spend' ? BigInt(work.reserved) : 0n, tokens: 0n };
+  const reservation = { usd: kind === 'spend' ? Number(work.reserved) : 0, tokens: 0 };
   while (now() < until) {
     let ticket;
     try {

@@ -156,7 +156,7 @@ const call = fc.record({
   ),
   reservation: fc.option(
     fc.record({
-      usd: fc.option(fc.oneof(fc.constantFrom('0', '0.0000000001', '1e30', 'x'), fc.double().map(String))),
+      usd: numberOrNull,
       tokens: numberOrNull,
       subject: textOrNull,
       session: textOrNull,

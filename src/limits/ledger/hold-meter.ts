@@ -1,5 +1,5 @@
 import type { LimitState } from './limit-errors.js';
-import { bounded, Meter, type Refusals, UNLIMITED, type Verdict } from './meter.js';
+import { amountIn, bounded, Meter, type Refusals, UNLIMITED, type Verdict } from './meter.js';
 
 /** What one exchange states of a hold; see migrations/functions/limit_take_holds.sql. */
 export interface HoldEntry extends Refusals {
@@ -51,13 +51,13 @@ const SLOTS_VOID_MS = 15_000;
 /** What this process holds of a budget, or its slots of a concurrency limit. */
 export class HoldMeter extends Meter {
   /** As Postgres knows it, but for what was returned or became part of what is spent since. */
-  private held = 0n;
+  private held = 0;
   /** Reserved by calls in flight, or used by calls whose charge is not yet part of what is spent. */
-  private used = 0n;
-  private heldWhenSent = 0n;
+  private used = 0;
+  private heldWhenSent = 0;
   /** What calls have used that ended, and whose charge is not known to be part of what is spent. */
-  private unsettled = 0n;
-  private unsettledWhenSent = 0n;
+  private unsettled = 0;
+  private unsettledWhenSent = 0;
   private recalledAt = -Infinity;
   /** The time before that. */
   private recalledBefore = -Infinity;
@@ -79,18 +79,18 @@ export class HoldMeter extends Meter {
     return this.last !== null && this.last.most <= 0n && this.used >= this.held;
   }
 
-  available(now: number): bigint {
+  available(now: number): number {
     if (this.rule.removed) return UNLIMITED;
-    return this.areSlotsVoid(now) ? 0n : this.held - this.used;
+    return this.areSlotsVoid(now) ? 0 : this.held - this.used;
   }
 
-  take(amount: bigint, now: number): number {
+  take(amount: number, now: number): number {
     this.used += amount;
     this.noteUse(amount, now);
     return 0;
   }
 
-  canTakeOffline(amount: bigint, now: number, processes: number): boolean {
+  canTakeOffline(amount: number, now: number, processes: number): boolean {
     if (this.available(now) >= amount) return true;
     // A budget ends with what is held. So do slots, until the others can no longer count on theirs either.
     return this.areSlotsVoid(now) && this.used < share(this.rule.amount, processes);
@@ -100,25 +100,25 @@ export class HoldMeter extends Meter {
     return this.isConcurrency && now - this.clock.heardAt >= SLOTS_VOID_MS;
   }
 
-  giveBack(amount: bigint, _slot: number, now: number): void {
+  giveBack(amount: number, _slot: number, now: number): void {
     this.used -= amount;
     this.returned(now);
   }
 
-  correct(difference: bigint, _slot: number, now: number): void {
+  correct(difference: number, _slot: number, now: number): void {
     this.used += difference;
     if (this.used > this.held) this.changed = true;
-    if (difference < 0n) this.returned(now);
+    if (difference < 0) this.returned(now);
   }
 
   /** A call has ended, and what it used waits to become part of what is spent. */
-  ended(amount: bigint, now: number): void {
+  ended(amount: number, now: number): void {
     this.unsettled += amount;
     this.returned(now);
   }
 
   /** The charge of a call is part of what is spent now. @param reserved what the call still had reserved */
-  settled(reserved: bigint, charge: bigint, now: number): void {
+  settled(reserved: number, charge: number, now: number): void {
     this.used -= reserved;
     this.unsettled -= reserved;
     this.held -= charge;
@@ -127,7 +127,7 @@ export class HoldMeter extends Meter {
   }
 
   get isIdle(): boolean {
-    return this.held === 0n && this.used === 0n;
+    return this.held === 0 && this.used === 0;
   }
 
   isDue(now: number): boolean {
@@ -136,7 +136,7 @@ export class HoldMeter extends Meter {
   }
 
   needsMore(now: number): boolean {
-    return !this.isScarce(now) && (this.held - this.used) * 2n < this.expected(now);
+    return !this.isScarce(now) && (this.held - this.used) * 2 < this.expected(now);
   }
 
   /**
@@ -148,8 +148,8 @@ export class HoldMeter extends Meter {
     const isSurplus = this.isSurplus(now);
     if (isSurplus && this.held > this.used) this.held = this.used;
     this.changed = false;
-    const idle = max(this.held - this.used, 0n);
-    const missing = max(this.waiting - idle, 0n);
+    const idle = Math.max(this.held - this.used, 0);
+    const missing = Math.max(this.waiting - idle, 0);
     const refusals = this.refusals(now);
     this.refused = 0;
     this.heldWhenSent = this.held;
@@ -162,9 +162,9 @@ export class HoldMeter extends Meter {
       kept: bounded(this.held),
       recent: isSurplus || this.low ? '0' : bounded(this.expected(now) - idle),
       waiting: bounded(missing),
-      one: missing === 0n ? '0' : bounded(max(this.smallest - idle, 1n)),
+      one: missing === 0 ? '0' : bounded(Math.max(this.smallest - idle, 1)),
       ...refusals,
-      recall: missing > 0n && now - this.recalledAt > RECALL_AGAIN_MS,
+      recall: missing > 0 && now - this.recalledAt > RECALL_AGAIN_MS,
       busy: bounded(this.used - this.unsettled + this.waiting),
       since: this.isConcurrency || !this.isRecalled ? null : Math.floor(now - this.recalledAt),
       gone: goneMs,
@@ -173,7 +173,7 @@ export class HoldMeter extends Meter {
   }
 
   apply(result: HoldResult, askedAt: number): void {
-    this.held += BigInt(result.total) - this.heldWhenSent;
+    this.held += amountIn(result.total) - this.heldWhenSent;
     this.low = result.low;
     if (result.recalled) [this.recalledBefore, this.recalledAt] = [this.recalledAt, askedAt];
     this.last = {
@@ -181,7 +181,7 @@ export class HoldMeter extends Meter {
       most: BigInt(result.most),
       spent: BigInt(result.spent),
       limit: BigInt(result.limit),
-      unsettled: this.unsettledWhenSent,
+      unsettled: BigInt(this.unsettledWhenSent),
       loose: BigInt(result.loose),
     };
   }
@@ -192,7 +192,7 @@ export class HoldMeter extends Meter {
     this.refused += entry.refused;
   }
 
-  verdict(amount: bigint, arrivedAt: number, now: number): Verdict {
+  verdict(amount: number, arrivedAt: number, now: number): Verdict {
     const { askedAt } = this;
     // What is spent of a budget does not come back soon. Slots do: each call asks for them.
     const isHot = this.rule.isHot && !this.isConcurrency;
@@ -200,7 +200,7 @@ export class HoldMeter extends Meter {
     const isCurrent = askedAt >= arrivedAt || (isHot && now - askedAt < HOT_CURRENT_MS);
     if (this.last === null || !isCurrent) return 'wait';
     const { most, free, unsettled, loose } = this.last;
-    const missing = amount - this.available(now);
+    const missing = BigInt(amount - this.available(now));
     // Not even if the others returned everything, and what has ended here had cost nothing.
     if (most + unsettled < missing) return 'reject';
     // Each exchange grants half of what is free. Where they are rare, calls that came before this one may take it all.
@@ -219,13 +219,13 @@ export class HoldMeter extends Meter {
     return this.recalledAt !== -Infinity;
   }
 
-  state(needed: bigint): LimitState {
+  state(needed: number): LimitState {
     const { spent, limit, most } = this.last ?? { spent: 0n, limit: this.rule.amount, most: 0n };
     const { ends } = this.period;
     return {
       rule: this.rule,
       used: this.isConcurrency ? limit - max(most, 0n) : spent,
-      needed,
+      needed: BigInt(needed),
       amount: limit,
       resetsAt: ends === Infinity ? null : new Date(ends),
       retryAfterMs: this.isConcurrency ? 1_000 : null,
@@ -234,8 +234,8 @@ export class HoldMeter extends Meter {
 }
 
 /** The part of a limit that a process may use alone. */
-export function share(amount: bigint, processes: number): bigint {
-  return amount === 0n ? 0n : max(amount / BigInt(processes), 1n);
+export function share(amount: bigint, processes: number): number {
+  return amount === 0n ? 0 : Number(max(amount / BigInt(processes), 1n));
 }
 
 function max(a: bigint, b: bigint): bigint {

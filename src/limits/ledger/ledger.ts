@@ -3,18 +3,18 @@ import { chargesOf } from '../../request-log/charges.js';
 import type { ChargeKeeper } from '../../request-log/writer/charge-keeper.js';
 import type { LogRow } from '../../request-log/columns.js';
 import { startOf } from '../../request-log/column-domains.js';
-import { nanoOf, usdOf } from '../../limit-rules/usd.js';
+import { nanoOfCharge } from '../../limit-rules/usd.js';
 import { type ExchangeOptions, LedgerExchange } from './exchange.js';
 import { HoldMeter } from './hold-meter.js';
 import { LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
-import { Meters } from './meters.js';
+import { type Amounts, amountOf, CallMeters, Meters } from './meters.js';
 import { Periods } from './periods.js';
 import { PostgresClock } from './postgres-clock.js';
 import { type RuleCache } from './rule-cache.js';
-import { type LimitRule, type RuleSet, type Subjects, subjectOf } from './rule-set.js';
+import { type RuleSet, type Subjects, subjectOf } from './rule-set.js';
 import { forgetHolds, settlement } from './settlement.js';
-import { type Part, Ticket } from './ticket.js';
+import { Ticket } from './ticket.js';
 import { offlineError, rejection, type Want, WaitingCalls } from './waiting-calls.js';
 
 export interface LedgerOptions extends ExchangeOptions {
@@ -24,11 +24,8 @@ export interface LedgerOptions extends ExchangeOptions {
   withoutDatabase: 'reject' | 'allow';
 }
 
-/** What a call may use at most. */
-export interface CallReservation {
-  /** Billionths of a US dollar; 0 if no budget in USD applies. */
-  readonly usd: bigint;
-  readonly tokens: bigint;
+/** What a call may use at most; 0 USD if no budget in USD applies. */
+export interface CallReservation extends Amounts {
   /** So many attempts of the call may be charged that each. Absent: one. */
   readonly attempts?: number;
 }
@@ -138,17 +135,12 @@ export class Ledger implements ChargeKeeper {
   ): Ticket | Promise<Ticket> {
     const now = performance.now();
     const startedAt = startOf(id);
-    const parts: Part[] = [];
-    for (const rule of set.rules) {
-      const amount = amountOf(rule, reservation);
-      if (amount === 0n || rule.mode === 'warn') continue;
-      const meter = this.meters.of(rule, subjectOf(rule, counted), startedAt);
-      if (meter === null || meter.waiters > 0 || meter.available(now) < amount)
-        return this.admitLater(set, id, counted, reservation, startedAt, now, waiter);
-      parts.push({ meter, amount, slot: 0 });
-    }
+    const amounts = allOf(reservation);
+    const meters = this.meters.for(set, counted, amounts, startedAt);
+    if (meters === null || !meters.have(amounts, now))
+      return this.admitLater(set, id, counted, reservation, startedAt, now, waiter);
     if (this.isStale(now)) throw new LimitsUnavailableError(this.exchange.failure);
-    return this.take(set, id, counted, reservation, parts, now);
+    return this.take(set, id, counted, reservation, meters, now);
   }
 
   /** Rows of calls with a ticket were written: their charges are part of what is spent. */
@@ -158,11 +150,7 @@ export class Ledger implements ChargeKeeper {
       const ticket = this.tickets.get(row.id);
       if (ticket === undefined) continue;
       const { usd, tokens, budgets } = chargesOf(row);
-      const charge = {
-        usd: usd === null ? null : nanoOf(usd),
-        tokens: tokens === null ? null : BigInt(tokens),
-      };
-      ticket.written(charge, budgets);
+      ticket.written({ usd: usd === null ? null : nanoOfCharge(usd), tokens }, budgets);
     }
     // What these calls have not used may be enough for others, whose next exchange may be seconds away.
     if (this.waiting.size > 0) this.waiting.decide(performance.now());
@@ -186,9 +174,9 @@ export class Ledger implements ChargeKeeper {
     }
   }
 
-  private request(meter: Meter): void {
+  private readonly request = (meter: Meter): void => {
     (meter.rule.isHot ? this.hotExchange : this.exchange).request(meter);
-  }
+  };
 
   private returnUnused(isMeant: (meter: Meter) => boolean): void {
     const now = performance.now();
@@ -205,18 +193,17 @@ export class Ledger implements ChargeKeeper {
     waiter?: Waiter,
   ): Ticket | Promise<Ticket> {
     const wants: Want[] = [];
+    const amounts = allOf(reservation);
     for (const rule of set.rules) {
-      const amount = amountOf(rule, reservation);
-      if (amount === 0n || rule.mode === 'warn') continue;
+      const amount = amountOf(rule, amounts);
+      if (amount === 0 || rule.mode === 'warn') continue;
       const search = () => this.meters.of(rule, subjectOf(rule, counted), startedAt);
       wants.push({ meter: search(), rule, amount, find: search });
     }
     const admit = () => {
       const at = performance.now();
-      const parts = wants.flatMap(({ meter, amount }) =>
-        meter === null ? [] : [{ meter, amount, slot: 0 }],
-      );
-      return this.take(set, id, counted, reservation, parts, at);
+      const meters = new CallMeters(wants.flatMap(({ meter }) => meter ?? []));
+      return this.take(set, id, counted, reservation, meters, at);
     };
     if (this.isOffline(now, wants)) {
       const error = this.errorOffline(wants, now);
@@ -238,26 +225,32 @@ export class Ledger implements ChargeKeeper {
     set: RuleSet,
     id: string,
     counted: Counted,
-    { usd, tokens }: CallReservation,
-    parts: Part[],
+    reservation: CallReservation,
+    meters: CallMeters,
     now: number,
   ): Ticket {
-    for (const part of parts) {
-      part.slot = part.meter.take(part.amount, now);
-      if (part.meter.needsMore(now)) this.request(part.meter);
-    }
+    const { usd, tokens } = reservation;
     const isCharged = set.needsUsd || set.chargesTokens;
     const charged: Reservation | null = isCharged
       ? {
-          usd: set.needsUsd ? usdOf(usd) : null,
-          tokens: set.chargesTokens ? Number(tokens) : null,
+          usd: set.needsUsd ? usd : null,
+          tokens: set.chargesTokens ? tokens : null,
           subject: set.chargesEndUser ? counted.endUser : null,
           session: set.chargesSession ? counted.session : null,
           budgets: set,
           isModelKnown: counted.isModelKnown,
         }
       : null;
-    return new Ticket(id, charged, parts, isCharged ? this.tickets : null);
+    const ticket = new Ticket(
+      id,
+      charged,
+      set.names,
+      meters,
+      allOf(reservation),
+      isCharged ? this.tickets : null,
+    );
+    ticket.take(now, this.request);
+    return ticket;
   }
 
   private tick(): void {
@@ -312,8 +305,8 @@ export class Ledger implements ChargeKeeper {
   }
 }
 
-function amountOf({ resource }: LimitRule, { usd, tokens, attempts }: CallReservation): bigint {
-  if (resource !== 'usd' && resource !== 'tokens') return 1n;
-  const amount = resource === 'usd' ? usd : tokens;
-  return attempts === undefined ? amount : amount * BigInt(attempts);
+/** Of all attempts of a call. */
+function allOf(reservation: CallReservation): Amounts {
+  const { usd, tokens, attempts = 1 } = reservation;
+  return attempts === 1 ? reservation : { usd: usd * attempts, tokens: tokens * attempts };
 }

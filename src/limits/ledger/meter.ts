@@ -22,17 +22,25 @@ export interface Refusals {
   ago: number;
 }
 
-/** What a rule that was removed still admits. */
-export const UNLIMITED = 2n ** 61n;
+/**
+ * What a rule that was removed still admits. Amounts in memory are numbers, exact up to this: nine million dollars held by
+ * one process. What it is granted beyond that, it returns.
+ */
+export const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
-/** As text for Postgres: not negative, and below what makes a sum of two overflow there. */
-export function bounded(amount: bigint): string {
-  return String(amount < 0n ? 0n : amount < UNLIMITED ? amount : UNLIMITED);
+/** As text for Postgres: not negative. */
+export function bounded(amount: number): string {
+  return String(Math.min(Math.max(amount, 0), UNLIMITED));
+}
+
+/** An amount as Postgres has it. */
+export function amountIn(text: string): number {
+  return Math.min(Number(text), UNLIMITED);
 }
 
 const UNUSED_MS = 5_000;
 /** Of a limit that all replicas share, what is used in so many seconds is held in advance. */
-const HOT_SECONDS = 10n;
+const HOT_SECONDS = 10;
 /** A call elsewhere waits this long for what is returned here, and for the exchanges in between. */
 const RECALL_MS = 2_000;
 
@@ -42,13 +50,13 @@ const RECALL_MS = 2_000;
  */
 export abstract class Meter {
   /** Sum of what the waiting calls need, the smallest of them, and their number. */
-  waiting = 0n;
-  smallest = 0n;
+  waiting = 0;
+  smallest = 0;
   waiters = 0;
   /** Calls rejected since the last exchange. */
   refused = 0;
   /** What the last of them would have used, and when it was rejected (monotonic ms). */
-  private lastRefused = { needed: 0n, at: 0 };
+  private lastRefused = { needed: 0, at: 0 };
   /** The next exchange has to state it. */
   changed = false;
   /** When the last exchange that succeeded and stated it began (monotonic ms). */
@@ -59,8 +67,8 @@ export abstract class Meter {
   recalledUntil = -Infinity;
   protected lastUsedAt = -Infinity;
   private secondAt = 0;
-  private thisSecond = 0n;
-  private lastSecond = 0n;
+  private thisSecond = 0;
+  private lastSecond = 0;
 
   constructor(
     readonly rule: LimitRule,
@@ -72,15 +80,15 @@ export abstract class Meter {
   ) {}
 
   /** What calls can take now. @param now monotonic ms, as everywhere below */
-  abstract available(now: number): bigint;
+  abstract available(now: number): number;
   /** Takes an amount, whether it is available or not. @returns the slot of a rate that it belongs to */
-  abstract take(amount: bigint, now: number): number;
+  abstract take(amount: number, now: number): number;
   /** Takes an amount while Postgres is unavailable. @returns false if that is not allowed */
-  abstract canTakeOffline(amount: bigint, now: number, processes: number): boolean;
+  abstract canTakeOffline(amount: number, now: number, processes: number): boolean;
   /** Returns what was reserved and not used. */
-  abstract giveBack(amount: bigint, slot: number, now: number): void;
+  abstract giveBack(amount: number, slot: number, now: number): void;
   /** Corrects a reservation: `difference` more was used, or less. */
-  abstract correct(difference: bigint, slot: number, now: number): void;
+  abstract correct(difference: number, slot: number, now: number): void;
   /** What this process holds is used, or may be needed soon. */
   abstract get isIdle(): boolean;
   /** Whether the meter should be part of an exchange although nobody waits for it. */
@@ -90,25 +98,25 @@ export abstract class Meter {
   /** An exchange did not execute what the meter has stated, or may not have. */
   abstract failed(entry: { refused: number }): void;
   /** What a call needs to know if this meter rejects it. */
-  abstract state(amount: bigint, now: number): LimitState;
+  abstract state(amount: number, now: number): LimitState;
   /** Based on an exchange that began after the call came. @param arrivedAt when the call came */
-  abstract verdict(amount: bigint, arrivedAt: number, now: number): Verdict;
+  abstract verdict(amount: number, arrivedAt: number, now: number): Verdict;
 
   /** A call was reserved: keeps the sums of what was used in the last second. */
-  protected noteUse(amount: bigint, now: number): void {
+  protected noteUse(amount: number, now: number): void {
     this.lastUsedAt = now;
     this.roll(now);
     this.thisSecond += amount;
   }
 
   /** What was used in about one second. */
-  recent(now: number): bigint {
+  recent(now: number): number {
     this.roll(now);
     return this.lastSecond > this.thisSecond ? this.lastSecond : this.thisSecond;
   }
 
   /** A call was rejected. @param needed what it would have used */
-  refuse(needed: bigint, now: number): void {
+  refuse(needed: number, now: number): void {
     this.refused++;
     this.lastRefused = { needed, at: now };
   }
@@ -151,7 +159,7 @@ export abstract class Meter {
   }
 
   /** What should be held: the use of a second, or of some where exchanges are rare. */
-  protected expected(now: number): bigint {
+  protected expected(now: number): number {
     return this.rule.isHot && this.rule.period !== 'at_once'
       ? this.recent(now) * HOT_SECONDS
       : this.recent(now);
@@ -160,8 +168,8 @@ export abstract class Meter {
   private roll(now: number): void {
     const passed = now - this.secondAt;
     if (passed < 1_000) return;
-    this.lastSecond = passed < 2_000 ? this.thisSecond : 0n;
-    this.thisSecond = 0n;
+    this.lastSecond = passed < 2_000 ? this.thisSecond : 0;
+    this.thisSecond = 0;
     this.secondAt = now;
   }
 }

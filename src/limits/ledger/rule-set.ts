@@ -104,9 +104,12 @@ export class RuleSet implements ChargedBudgets {
   readonly blocksModels: boolean;
   /** Those that count only some calls. */
   private readonly filtered: readonly LimitRule[];
-  private readonly names: string;
+  /** As a row names the budgets that all of the rules count. */
+  readonly names: string;
   /** The sets of those calls, by the rules that count them, one bit for each of `filtered`. */
   private readonly narrowed = new Map<bigint, RuleSet | null>();
+  /** The same by the one target of a call. */
+  private readonly ofTargets = new Map<string, RuleSet | null>();
   private ofNoSession: RuleSet | null | undefined;
 
   constructor(readonly rules: readonly LimitRule[]) {
@@ -139,6 +142,27 @@ export class RuleSet implements ChargedBudgets {
   for(targets: readonly Target[]): RuleSet | null {
     const { filtered } = this;
     if (filtered.length === 0) return this;
+    const [only] = targets;
+    if (only !== undefined && targets.length === 1) return this.ofTarget(only.provider, only.model);
+    return this.ofAny(targets);
+  }
+
+  private ofTarget(provider: string, model: string | null): RuleSet | null {
+    const { filtered, ofTargets } = this;
+    if (filtered.length === 0) return this;
+    // The name of a provider has no space.
+    const key = model === null || !this.namesModels ? provider : `${provider} ${model}`;
+    let set = ofTargets.get(key);
+    if (set === undefined) {
+      set = this.ofAny([{ provider, model }]);
+      if (ofTargets.size >= MAX_NARROWED) ofTargets.clear();
+      ofTargets.set(key, set);
+    }
+    return set;
+  }
+
+  private ofAny(targets: readonly Target[]): RuleSet | null {
+    const { filtered } = this;
     let mask = 0n;
     filtered.forEach((rule, i) => {
       if (targets.some((target) => counts(rule, target))) mask |= 1n << BigInt(i);
@@ -146,7 +170,7 @@ export class RuleSet implements ChargedBudgets {
     let set = this.narrowed.get(mask);
     if (set === undefined) {
       const left = new Set(filtered.filter((_, i) => (mask & (1n << BigInt(i))) === 0n));
-      set = setOf(this.rules.filter((rule) => !left.has(rule)));
+      set = left.size === 0 ? this : setOf(this.rules.filter((rule) => !left.has(rule)));
       if (this.narrowed.size >= MAX_NARROWED) this.narrowed.clear();
       this.narrowed.set(mask, set);
     }
@@ -160,7 +184,7 @@ export class RuleSet implements ChargedBudgets {
   }
 
   named(provider: string, model: string | null): string {
-    return this.filtered.length === 0 ? this.names : (this.for([{ provider, model }])?.names ?? NONE);
+    return this.ofTarget(provider, model)?.names ?? NONE;
   }
 }
 

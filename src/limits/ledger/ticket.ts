@@ -1,21 +1,13 @@
 import type { Reservation } from '../../request-log/charges.js';
-import { HoldMeter } from './hold-meter.js';
 import type { Meter } from './meter.js';
-import { isBudget, numbersOf } from './rule-set.js';
-
-/** What a call has taken from one meter. */
-export interface Part {
-  readonly meter: Meter;
-  /** Reserved first; what was used once that is known. */
-  amount: bigint;
-  slot: number;
-}
+import type { Amounts, CallMeters } from './meters.js';
+import { numbersOf } from './rule-set.js';
 
 /** What a call used. Null: unknown, so that what was reserved counts until the row of the call is written. */
 export interface Usage {
   /** Billionths of a US dollar. */
-  readonly usd: bigint | null;
-  readonly tokens: bigint | null;
+  readonly usd: number | null;
+  readonly tokens: number | null;
 }
 
 /**
@@ -24,19 +16,54 @@ export interface Usage {
  */
 export class Ticket {
   private state: 'open' | 'ended' | 'closed' = 'open';
+  /** Taken from each budget in USD: reserved first, what was used once that is known. */
+  private usd: number;
+  /** The same of tokens. */
+  private tokens: number;
+  /** Those of the rates, in their order; null: there are none. */
+  private slots: number[] | null = null;
 
   /**
    * @param id of the call's row in the request log
    * @param reservation must be set on the call's record before its start is journalled
+   * @param budgets as a row names them that all of them count
+   * @param amounts what to take from the meters
    * @param tickets those that wait for their charge, by ID; null: this one has none
    */
   constructor(
     public id: string,
     readonly reservation: Reservation | null,
-    private readonly parts: readonly Part[],
+    private readonly budgets: string,
+    private readonly meters: CallMeters,
+    { usd, tokens }: Amounts,
     private readonly tickets: Map<string, Ticket> | null,
   ) {
+    this.usd = usd;
+    this.tokens = tokens;
     tickets?.set(id, this);
+  }
+
+  /** Takes the amounts from the meters. @param request called with a meter that should be filled soon */
+  take(now: number, request: (meter: Meter) => void): void {
+    const { usd, tokens, slots, rates } = this.meters;
+    for (const meter of usd) {
+      meter.take(this.usd, now);
+      if (meter.needsMore(now)) request(meter);
+    }
+    for (const meter of tokens) {
+      meter.take(this.tokens, now);
+      if (meter.needsMore(now)) request(meter);
+    }
+    for (const meter of slots) {
+      meter.take(1, now);
+      if (meter.needsMore(now)) request(meter);
+    }
+    if (rates.length === 0) return;
+    this.slots = [];
+    for (const meter of rates) {
+      this.slots.push(meter.take(meter.rule.resource === 'tokens' ? this.tokens : 1, now));
+      if (meter.needsMore(now)) request(meter);
+    }
   }
 
   /**
@@ -47,46 +74,46 @@ export class Ticket {
     if (this.state !== 'open') return;
     this.state = 'ended';
     const now = performance.now();
-    let isCharged = false;
-    for (const part of this.parts) {
-      const { meter } = part;
-      const { resource } = meter.rule;
-      const used = resource === 'usd' ? usd : tokens;
-      if (resource === 'concurrent_requests') meter.giveBack(part.amount, part.slot, now);
-      else if (resource !== 'requests' && used !== null) {
-        meter.correct(used - part.amount, part.slot, now);
-        part.amount = used;
-      }
-      if (meter instanceof HoldMeter && isBudget(meter.rule)) {
-        meter.ended(part.amount, now);
-        isCharged = true;
-      }
+    const { meters } = this;
+    if (usd !== null) {
+      for (const meter of meters.usd) meter.correct(usd - this.usd, 0, now);
+      this.usd = usd;
     }
-    if (!isCharged) this.close();
+    if (tokens !== null) {
+      for (const meter of meters.tokens) meter.correct(tokens - this.tokens, 0, now);
+      meters.rates.forEach((meter, i) => {
+        if (meter.rule.resource === 'tokens') meter.correct(tokens - this.tokens, this.slots![i]!, now);
+      });
+      this.tokens = tokens;
+    }
+    for (const meter of meters.slots) meter.giveBack(1, 0, now);
+    for (const meter of meters.usd) meter.ended(this.usd, now);
+    for (const meter of meters.tokens) meter.ended(this.tokens, now);
+    if (meters.usd.length === 0 && meters.tokens.length === 0) this.close();
   }
 
   /** The call goes on and has used this so far: what it used above its reservation is reserved now. Null: not known. */
   raise({ usd, tokens }: Usage): void {
     if (this.state !== 'open') return;
     const now = performance.now();
-    for (const part of this.parts) {
-      const { meter } = part;
-      const { resource } = meter.rule;
-      const used = resource === 'usd' ? usd : resource === 'tokens' ? tokens : null;
-      if (used === null || used <= part.amount) continue;
-      // A rate counts it now, not when the call began.
-      if (meter instanceof HoldMeter) meter.correct(used - part.amount, part.slot, now);
-      else part.slot = meter.take(used - part.amount, now);
-      part.amount = used;
+    const { meters } = this;
+    if (usd !== null && usd > this.usd) {
+      for (const meter of meters.usd) meter.correct(usd - this.usd, 0, now);
+      this.usd = usd;
     }
+    if (tokens === null || tokens <= this.tokens) return;
+    for (const meter of meters.tokens) meter.correct(tokens - this.tokens, 0, now);
+    meters.rates.forEach((meter, i) => {
+      // It counts it now, not when the call began.
+      if (meter.rule.resource === 'tokens') this.slots![i] = meter.take(tokens - this.tokens, now);
+    });
+    this.tokens = tokens;
   }
 
   /** True if nothing is left of a budget that this call uses. */
   get isExhausted(): boolean {
-    return this.parts.some(
-      ({ meter }) =>
-        meter instanceof HoldMeter && isBudget(meter.rule) && !meter.rule.removed && meter.isExhausted,
-    );
+    const { usd, tokens } = this.meters;
+    return [...usd, ...tokens].some((meter) => !meter.rule.removed && meter.isExhausted);
   }
 
   /** The call goes on with another attempt. @param id of its row, which ends the ticket */
@@ -101,26 +128,30 @@ export class Ticket {
   release(): void {
     if (this.state !== 'open') return;
     const now = performance.now();
-    for (const { meter, amount, slot } of this.parts) meter.giveBack(amount, slot, now);
+    const { usd, tokens, slots, rates } = this.meters;
+    for (const meter of usd) meter.giveBack(this.usd, 0, now);
+    for (const meter of tokens) meter.giveBack(this.tokens, 0, now);
+    for (const meter of slots) meter.giveBack(1, 0, now);
+    rates.forEach((meter, i) =>
+      meter.giveBack(meter.rule.resource === 'tokens' ? this.tokens : 1, this.slots![i]!, now),
+    );
     this.close();
   }
 
   /**
    * The charge of the call is part of what is spent. Called by the ledger.
    *
+   * @param usage what its row is charged; null: nothing
    * @param budgets those that its row names: of a call that was admitted for several targets, not all; null: all
    */
-  written({ usd, tokens }: Usage, budgets: string | null = null): void {
-    if (this.state === 'open') this.settle({ usd, tokens });
+  written(usage: Usage, budgets: string | null = null): void {
+    if (this.state === 'open') this.settle(usage);
     if (this.state === 'closed') return;
     const now = performance.now();
-    const named = budgets === null ? null : numbersOf(budgets);
-    for (const { meter, amount } of this.parts) {
-      if (!(meter instanceof HoldMeter) || meter.isConcurrency) continue;
-      const isCharged = named === null || named.includes(meter.rule.nr);
-      const charge = meter.rule.resource === 'usd' ? usd : tokens;
-      meter.settled(amount, isCharged ? (charge ?? 0n) : 0n, now);
-    }
+    const { usd, tokens } = this.meters;
+    const named = budgets === null || budgets === this.budgets ? null : numbersOf(budgets);
+    for (const meter of usd) meter.settled(this.usd, chargeOf(meter, usage.usd, named), now);
+    for (const meter of tokens) meter.settled(this.tokens, chargeOf(meter, usage.tokens, named), now);
     this.close();
   }
 
@@ -128,4 +159,9 @@ export class Ticket {
     this.state = 'closed';
     this.tickets?.delete(this.id);
   }
+}
+
+/** @param named the budgets that are charged; null: all */
+function chargeOf({ rule }: Meter, charge: number | null, named: readonly string[] | null): number {
+  return named === null || named.includes(rule.nr) ? (charge ?? 0) : 0;
 }

@@ -17,7 +17,7 @@ const TOO_LONG =
 export interface Want {
   meter: Meter | null;
   readonly rule: LimitRule;
-  readonly amount: bigint;
+  readonly amount: number;
   readonly find: () => Meter | null;
 }
 
@@ -83,8 +83,7 @@ export class WaitingCalls {
       const act = decision(call);
       if (act !== false && this.remove(call)) act();
     }
-    for (const { wants } of this.calls)
-      for (const { meter } of wants) if (meter !== null) meter.smallest = 0n;
+    for (const { wants } of this.calls) for (const { meter } of wants) if (meter !== null) meter.smallest = 0;
     for (const { wants } of this.calls) for (const want of wants) countSmallest(want);
   }
 
@@ -155,12 +154,12 @@ function count(want: Want): void {
 }
 
 function countSmallest({ meter, amount }: Want): void {
-  if (meter !== null && (meter.smallest === 0n || amount < meter.smallest)) meter.smallest = amount;
+  if (meter !== null && (meter.smallest === 0 || amount < meter.smallest)) meter.smallest = amount;
 }
 
 function uncount({ meter, amount }: Want): void {
   if (meter === null) return;
   meter.waiters--;
   meter.waiting -= amount;
-  if (meter.waiters === 0) meter.smallest = 0n;
+  if (meter.waiters === 0) meter.waiting = meter.smallest = 0;
 }

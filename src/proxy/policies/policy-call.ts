@@ -76,6 +76,8 @@ export class PolicyCall {
   private json: JsonMembers | null = null;
   private multipart: NamedModel | null = null;
   private named: NamedModel | null = null;
+  private source: ModelSource | null = null;
+  private overrides: boolean | null = null;
   /**
    * A policy depends on the model: no target of a route may read another one.
    *
@@ -149,12 +151,12 @@ export class PolicyCall {
 
   /** Where the request names its model. */
   get modelSource(): ModelSource {
-    return modelSource(this.method, this.endpoint, this.req.call.provider.basePath);
+    return (this.source ??= modelSource(this.method, this.endpoint, this.req.call.provider.basePath));
   }
 
   /** A header or parameter lets some servers read another method or path from the request. */
   get isOverridden(): boolean {
-    return overridesTarget(this.req.rawHeaders, this.query);
+    return (this.overrides ??= overridesTarget(this.req.rawHeaders, this.query));
   }
 
   /** True for the handshake of a WebSocket. */
