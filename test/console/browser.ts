@@ -64,7 +64,12 @@ const DEFAULTS = {
 
 /** A browser context: cookies, storage and cache. */
 async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
-  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+  browser ??= await chromium.launch({
+    executablePath: CHROMIUM,
+    args: ['--no-sandbox', '--disable-gpu'],
+    // With scrollbars, as on a desktop; the pictures of the docs have none.
+    ...(process.env.POSTERN_WRITE_DOCS !== '1' && { ignoreDefaultArgs: ['--hide-scrollbars'] }),
+  });
   return browser.newContext({ ...DEFAULTS, ...options });
 }
 

@@ -127,6 +127,19 @@ describeInBrowser('every page of the console', () => {
       expect(await watched.page.evaluate<string>(transition)).toBe('none');
     });
 
+    it('moves nothing when a drawer opens, which ends where the window ends', async () => {
+      const { page } = watched;
+      // A page with a scrollbar of its own, and one without.
+      for (const path of ['requests?range=1h&id=CALL', 'sinks?new=1']) {
+        await show(path.split('?')[0]!);
+        const before = await rightEdges(page);
+        await show(path.replace('CALL', ids.CALL!));
+        expect(await rightEdges(page)).toEqual(before);
+        const overlay = `document.querySelector('[role="dialog"]').parentElement.getBoundingClientRect().right`;
+        expect(await page.evaluate<number>(overlay)).toBe(1280);
+      }
+    });
+
     it('the page of whoever has a key', async () => {
       const own = await openPage(gateway.url);
       const main = watched;
@@ -177,6 +190,13 @@ describeInBrowser('every page of the console', () => {
     expect(watched.take(/404/)).toEqual([]);
   }
 });
+
+/** Where the header and the content of the page end. */
+function rightEdges(page: Page): Promise<number[]> {
+  return page.evaluate(
+    `['header', '#main'].map((place) => document.querySelector(place).getBoundingClientRect().right)`,
+  );
+}
 
 async function press(page: Page, name: string): Promise<void> {
   const layers = page.getByRole('dialog');

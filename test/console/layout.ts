@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 const CUT = `(() => {
   const found = new Set();
   const root = document.documentElement;
-  // Without the place of the scrollbar, which is kept free where there is none.
+  // Without the scrollbar.
   const width = root.offsetWidth;
   if (root.scrollWidth > root.clientWidth)
     found.add('the page is ' + root.scrollWidth + ' px wide in a window of ' + root.clientWidth);
