@@ -1,6 +1,6 @@
 import { PasswordInput, Select, Text, TextInput } from '@mantine/core';
 import type { ApiError } from '../../api/client';
-import { type Auth, AUTH_CHOICES, AUTHS, type Settings, settingsOf } from './auth';
+import { API_KEY, type Auth, AUTH_CHOICES, AUTHS, type Settings, settingsOf } from './auth';
 
 interface Props {
   auth: Auth;
@@ -12,6 +12,8 @@ interface Props {
   error: ApiError | undefined;
   onChange: (change: { auth?: Auth; settings?: Settings; secret?: string }) => void;
 }
+
+const NOT_NEEDED = 'Leave it empty if the provider needs none. ';
 
 /** How a provider authenticates calls: the kind, its settings, and the secret, which is never shown again. */
 export function AuthFields({ auth, settings, secret, isStored, needsSecret, error, onChange }: Props) {
@@ -54,12 +56,13 @@ export function AuthFields({ auth, settings, secret, isStored, needsSecret, erro
           description={
             isStored
               ? `${kind.secret} Leave it empty to keep the present one.`
-              : `${kind.secret} Stored encrypted and never shown again.`
+              : `${kind.secret} ${kind.secret === API_KEY && !needsSecret ? NOT_NEEDED : ''}Stored encrypted and never shown again.`
           }
           required={needsSecret}
           value={secret}
           onChange={(event) => onChange({ secret: event.currentTarget.value.trim() })}
           error={error?.of('secret')}
+          aria-invalid={error?.of('secret') !== undefined}
           autoComplete="new-password"
           spellCheck={false}
           visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the secret', tabIndex: 0 }}

@@ -20,7 +20,7 @@ interface Kind {
   fields: readonly Field[];
 }
 
-const API_KEY = 'The provider’s API key. Leave it empty if the provider needs none.';
+export const API_KEY = 'The provider’s API key.';
 const SCOPE: Field = { name: 'scope', label: 'Scope' };
 
 /** How a provider authenticates calls. */

@@ -131,6 +131,7 @@ export function SinkForm({
         value={secret}
         onChange={(event) => setSecret(event.currentTarget.value)}
         error={error?.of('secret')}
+        aria-invalid={error?.of('secret') !== undefined}
         autoComplete="new-password"
         visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the secret', tabIndex: 0 }}
       />

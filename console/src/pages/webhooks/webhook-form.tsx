@@ -32,6 +32,7 @@ function UrlField({
       value={value}
       onChange={(event) => onChange(event.currentTarget.value.trim())}
       error={error}
+      aria-invalid={error !== undefined}
       autoComplete="off"
       spellCheck={false}
       visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the URL', tabIndex: 0 }}
