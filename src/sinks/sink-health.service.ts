@@ -87,9 +87,7 @@ export class SinkHealth {
     const lags = this.states.all.filter(isLagging).map(({ lagSeconds: lag }) => lag);
     // Without names: anybody may read this.
     const reasons =
-      lags.length === 0
-        ? []
-        : [`${SINKS_BEHIND}: ${lags.length}, by up to ${Math.round(Math.max(...lags))} s`];
+      lags.length === 0 ? [] : [`${SINKS_BEHIND}: ${lags.length}, by up to ${lagText(Math.max(...lags))}`];
     if (this.mostBytes !== undefined && this.logBytes !== null && this.logBytes >= FULL * this.mostBytes) {
       const percent = Math.round((this.logBytes / this.mostBytes) * 100);
       reasons.push(`the request log has ${percent} % of REQUEST_LOG_MAX_BYTES`);
@@ -123,6 +121,11 @@ export class SinkHealth {
       'sink',
     );
   }
+}
+
+/** Seconds as a person reads them: hours from two hours on. */
+function lagText(seconds: number): string {
+  return seconds < 7_200 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 3_600)} h`;
 }
 
 function isLagging({ enabled, lagSeconds: lag }: Sink): boolean {

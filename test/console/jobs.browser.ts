@@ -26,7 +26,7 @@ describeInBrowser('the page of jobs', () => {
     await gateway.database.query(ADD, [lost, 'video', Buffer.alloc(32, 2), 'unknown', 'no_usage', null]);
     await page.reload();
     await page.getByRole('link', { name: 'Batch' }).waitFor();
-    await page.getByText('no_usage').waitFor();
+    await page.getByText('The job ended without usage').waitFor();
     await settled(page);
     await checkAppearance(page);
     await page.getByText('Unknown', { exact: true }).first().click();

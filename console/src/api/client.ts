@@ -64,6 +64,11 @@ export class ApiError extends PosternApiError {
   }
 }
 
+/** Whether what was asked for does not exist, such as the team of a filter. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
 /** Members that no form has, whose messages say what they are about. */
 const NAMED: ReadonlySet<string> = new Set(['id', 'name', 'request', 'version']);
 

@@ -14,7 +14,7 @@ export function ColorSchemeButton() {
       leftSection={dark ? <SunIcon size={16} /> : <MoonIcon size={16} />}
       onClick={() => setColorScheme(dark ? 'light' : 'dark')}
     >
-      {dark ? 'Light colours' : 'Dark colours'}
+      {dark ? 'Light theme' : 'Dark theme'}
     </Button>
   );
 }

@@ -12,7 +12,10 @@ import {
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
+import { EmptyState } from '../display/empty-state';
 import { SignOutIcon } from '../display/icons';
+import { PageLink } from '../display/links';
+import { PageHeader } from '../display/page-header';
 import { ROLES } from '../pages/access/roles';
 import { SearchBox } from '../search/search-box';
 import { sharedState, useUrlState } from '../url/url-state';
@@ -27,6 +30,8 @@ export function Layout({ session }: { session: Session }) {
   const [opened, { toggle, close }] = useDisclosure(false);
   const [url] = useUrlState();
   const path = useRouterState({ select: (state) => state.location.pathname });
+  const page = PAGES.find(({ to }) => to === path);
+  const isAllowed = page === undefined || page.all || !ofTeams(session);
   const signOut = useSignOut();
   const main = useRef<HTMLDivElement>(null);
   useFocusOnNewPage(path, main);
@@ -105,10 +110,22 @@ export function Layout({ session }: { session: Session }) {
       </AppShell.Navbar>
       <AppShell.Main>
         <div id="main" ref={main} tabIndex={-1} className={classes.content}>
-          <Outlet />
+          {isAllowed ? <Outlet /> : <NotAllowed title={page.label} />}
         </div>
       </AppShell.Main>
     </AppShell>
+  );
+}
+
+/** In place of a page that only those see who see all teams. */
+function NotAllowed({ title }: { title: string }) {
+  return (
+    <>
+      <PageHeader title={title} />
+      <EmptyState title="Not allowed" action={<PageLink to="/">Go to the overview</PageLink>}>
+        Your role does not include this page: ask an administrator.
+      </EmptyState>
+    </>
   );
 }
 

@@ -5,6 +5,7 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
+  useLocation,
 } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useQueryClient } from '@tanstack/react-query';
@@ -19,6 +20,7 @@ import { searchParams } from '../url/search';
 import { parseSearch, stringifySearch } from '../url/url-state';
 import { Layout } from './layout';
 import { loadPart } from './lazy-part';
+import { PAGES } from './navigation';
 import { type Session, sessionQuery, ShownSession, useSession } from './session';
 
 /** Not loaded by those who are signed in already. */
@@ -236,9 +238,20 @@ export const router = createRouter({
   parseSearch,
   stringifySearch,
   defaultPreload: 'intent',
-  defaultPendingComponent: () => <LoadingRows rows={8} />,
+  defaultPendingComponent: Pending,
   defaultErrorComponent: ({ error, reset }) => <PageError error={error} reset={reset} />,
 });
+
+/** In place of a page that is being loaded. */
+function Pending(): ReactNode {
+  const path = useLocation({ select: ({ pathname }) => pathname });
+  return (
+    <>
+      <PageHeader title={PAGES.find(({ to }) => to === path)?.label ?? 'Loading …'} />
+      <LoadingRows rows={8} />
+    </>
+  );
+}
 
 /** In place of a page that could not be shown. */
 function PageError({ error, reset }: { error: unknown; reset: () => void }): ReactNode {

@@ -18,8 +18,13 @@ export default function SignInAgain({ as }: { as: Session }) {
       withCloseButton={false}
       closeOnEscape={false}
       title="Your session has ended"
+      // Above the form, and as wide.
+      styles={{
+        header: { maxWidth: 'min(420px, 100% - 2rem)', marginInline: 'auto', paddingInline: 0, paddingTop: 48 },
+        title: { fontSize: 'var(--mantine-h1-font-size)' },
+      }}
     >
-      <Box maw={420} mx="auto" pt="xl">
+      <Box maw={420} mx="auto">
         <Stack gap="md">
           <Text size="sm">Sign in as {as.actor} to go on where you were. What you typed is still there.</Text>
           <SignInForm again={as} />

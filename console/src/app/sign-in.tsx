@@ -25,7 +25,7 @@ export function SignIn() {
   useDocumentTitle('Sign in · Postern');
   return (
     <Center mih="100vh" p="md" component="main">
-      <Paper withBorder p="xl" w="100%" maw={420}>
+      <Paper withBorder p={{ base: 'md', xs: 'xl' }} w="100%" maw={420}>
         <Stack gap="md">
           <Group justify="space-between">
             <Logo />

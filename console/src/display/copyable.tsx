@@ -54,13 +54,26 @@ export function Snippet({ text, what, children }: { text: string; what: string; 
         block
         tabIndex={0}
         pr={44}
-        style={{ whiteSpace: 'pre', overflowX: 'auto' }}
+        // A secret is shown whole; lines of a command stay lines.
+        style={
+          text.includes('\n')
+            ? { whiteSpace: 'pre', overflowX: 'auto' }
+            : { whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }
+        }
         aria-label={what}
         role="region"
       >
         {children ?? text}
       </Code>
-      <div style={{ position: 'absolute', top: 6, right: 6 }}>
+      <div
+        style={{
+          position: 'absolute',
+          top: 6,
+          right: 6,
+          borderRadius: 'var(--mantine-radius-sm)',
+          background: 'var(--mantine-color-body)',
+        }}
+      >
         <CopyAction text={text} what={what} />
       </div>
     </div>

@@ -9,9 +9,18 @@ export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-export function compact(value: number): string {
+export function compact(value: number, minimumFractionDigits = 2): string {
   if (Math.abs(value) < 1_000_000) return count(value);
-  return value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 2 });
+  return value.toLocaleString('en-US', {
+    notation: 'compact',
+    minimumFractionDigits,
+    maximumFractionDigits: 2,
+  });
+}
+
+/** For axes: "1.5M", "2M". */
+export function compactTick(value: number): string {
+  return compact(value, 0);
 }
 
 /** A part of a whole as a percentage: never "0 %" for something, nor "100 %" for less than all. */
@@ -25,16 +34,18 @@ export function percent(part: number, whole: number): string {
   return `${value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 2 : 1 })}%`;
 }
 
-/** Milliseconds as "85 ms", "1.24 s", "2 min 5 s". */
+/** Milliseconds as "85 ms", "1.24 s", "2 min 5 s", "3 h 20 min", "89 d 19 h". */
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return '–';
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
   const seconds = Math.round(ms / 1_000);
-  return seconds < 3_600
-    ? `${Math.floor(seconds / 60)} min ${seconds % 60} s`
-    : `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const hours = Math.floor(seconds / 3_600);
+  return hours < 48
+    ? `${hours} h ${Math.floor((seconds % 3_600) / 60)} min`
+    : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
 export function bytes(value: number | null | undefined): string {
@@ -56,7 +67,7 @@ export function change(now: number, before: number): { text: string; direction: 
   const ratio = (now - before) / before;
   const value = 100 * Math.abs(ratio);
   if (value < 0.05) return { text: 'no change', direction: 0 };
-  if (value >= 1_000) return { text: '>+999%', direction: 1 };
+  if (value >= 1_000) return { text: '>999%', direction: 1 };
   const text = value.toFixed(value < 10 ? 1 : 0);
   return ratio > 0 ? { text: `+${text}%`, direction: 1 } : { text: `−${text}%`, direction: -1 };
 }

@@ -1,6 +1,6 @@
 import { type ComboboxData, Group, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { type UrlState, useUrlState } from '../url/url-state';
 
 interface Shown {
@@ -34,7 +34,14 @@ const isChoice = (field: FilterField): field is Choice => 'choices' in field;
 const trimmed = (text: string) => text.trim() || undefined;
 
 /** The filter of a list, above it. */
-export function FilterForm({ fields }: { fields: readonly FilterField[] }) {
+export function FilterForm({
+  fields,
+  children,
+}: {
+  fields: readonly FilterField[];
+  /** Beside the fields. */
+  children?: ReactNode;
+}) {
   const [url, setUrl] = useUrlState();
   const [typed, setTyped] = useState<Partial<Record<keyof UrlState, string>>>({});
   const setText = (name: keyof UrlState, text: string) => setTyped((others) => ({ ...others, [name]: text }));
@@ -75,6 +82,7 @@ export function FilterForm({ fields }: { fields: readonly FilterField[] }) {
             />
           ),
         )}
+        {children}
         <button type="submit" hidden />
       </Group>
     </form>

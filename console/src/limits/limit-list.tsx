@@ -25,11 +25,9 @@ export function LimitList({ limits, owners = false }: { limits: readonly Limit[]
             </Text>
           </Group>
           <LimitBar limit={limit} />
-          {limit.state === 'blocking' && (
-            <Text size="xs" c="var(--postern-bad)" mt={2}>
-              {blockedText(limit)}
-            </Text>
-          )}
+          <Text size="xs" c="var(--postern-bad)" mt={2}>
+            {blockedText(limit)}
+          </Text>
           {limit.resets_at !== null && (
             <Text size="xs" c="dimmed" mt={2}>
               {limitAmount(limit, limit.left)} left, resets <RelativeTime at={limit.resets_at} />

@@ -51,8 +51,10 @@ export function usedPercent(limit: Limit): string {
   return percent(Math.round(limitShares(limit).used * 1_000), 1_000);
 }
 
-/** "Rejects calls: the last one needed $0.041, and $0.01 is left." Undefined if it rejects none now. */
+/** "Rejects calls: the last one needed $0.041, and $0.01 is left." Undefined if it would reject none now. */
 export function blockedText(limit: Limit): string | undefined {
+  if (limit.state === 'exhausted' && limit.mode !== 'warn')
+    return 'Nothing is left: the next call is rejected.';
   if (limit.state !== 'blocking') return undefined;
   const left = limitAmount(limit, limit.left);
   if (limit.last_needed === null || limit.resource === 'requests' || limit.resource === 'concurrent_requests')

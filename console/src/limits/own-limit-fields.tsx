@@ -39,7 +39,7 @@ export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', st
   const errorOf = (field: string) => error?.of(field);
   return (
     <>
-      <Fieldset legend="Limits of its calls together" p="sm">
+      <Fieldset legend="Limits of all calls together" p="sm">
         <RateFields
           rates={value.limits ?? NO_RATES}
           onChange={(rates) => onChange({ limits: ratesOrNull(rates) })}

@@ -1,6 +1,6 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { api, type ResponseOf } from '../api/client';
+import { api, isNotFound, type ResponseOf } from '../api/client';
 import { CopyableId } from '../display/copyable';
 import { ErrorAlert } from '../display/error-alert';
 import { RelativeTime } from '../figures/figure';
@@ -20,6 +20,8 @@ export function Rejected({ team, gatewayKey, ...range }: Props) {
     queryKey: ['refusals', query],
     queryFn: ({ signal }) => api.get('/admin/v1/refusals', { query: query as never, signal }),
   });
+  // The list beside it says so, too.
+  if (isNotFound(refusals.error)) return null;
   if (refusals.error !== null)
     return <ErrorAlert error={refusals.error} retry={() => void refusals.refetch()} />;
   if (!refusals.data || refusals.data.calls === 0) return null;

@@ -27,7 +27,7 @@ export function ColumnChooser<Row>({
           Columns
         </Button>
       </Menu.Target>
-      <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
+      <Menu.Dropdown mah="min(70vh, 800px)" style={{ overflowY: 'auto' }}>
         {columns.map(({ id, header }) => (
           <Menu.CheckboxItem key={id} checked={current.includes(id)} onChange={() => toggle(id)}>
             {header}

@@ -28,6 +28,8 @@ export interface Column<Row> {
   wholeLine?: boolean;
   /** Hidden until it is chosen. */
   optional?: boolean;
+  /** Buttons, which need no heading in a card. */
+  actions?: boolean;
   /** A shorter heading is not enough on narrow screens: leave the column out of the cards there. */
   wideOnly?: boolean;
 }
@@ -202,6 +204,7 @@ function Rows<Row extends object>(props: Props<Row> & { rows: readonly Row[] }) 
                         role="cell"
                         ta={column.align}
                         data-label={column.header}
+                        data-actions={column.actions}
                         data-wide-only={column.wideOnly}
                         data-whole-line={column.wholeLine}
                       >

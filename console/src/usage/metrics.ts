@@ -1,7 +1,7 @@
 import type { ResponseOf } from '../api/client';
 import type { QUERY_VALUES } from '../api/query-values';
 import { compactUsd, formatUsd, nanoOf } from '../figures/money';
-import { compact, count } from '../figures/numbers';
+import { compactTick, count } from '../figures/numbers';
 import type { Interval } from '../url/calendar';
 
 export type UsagePage = ResponseOf<'/admin/v1/usage', 'get'>;
@@ -43,7 +43,7 @@ export const METRICS: readonly Metric[] = [
     unit: 'Calls',
     of: ({ calls }) => calls,
     format: count,
-    formatAxis: compact,
+    formatAxis: compactTick,
   },
   {
     id: 'tokens',
@@ -51,7 +51,7 @@ export const METRICS: readonly Metric[] = [
     unit: 'Tokens',
     of: ({ total_tokens }) => total_tokens,
     format: count,
-    formatAxis: compact,
+    formatAxis: compactTick,
   },
   {
     id: 'errors',
@@ -59,7 +59,7 @@ export const METRICS: readonly Metric[] = [
     unit: 'Failed calls',
     of: ({ errors }) => errors,
     format: count,
-    formatAxis: compact,
+    formatAxis: compactTick,
   },
 ];
 

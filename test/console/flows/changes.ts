@@ -22,7 +22,7 @@ export function changeFlows(gateway: ConsoleGateway): void {
       const form = page.getByRole('dialog', { name: /^Edit / });
       const said = form.getByText(/^Counts from /);
       const hasOne = path.startsWith('/teams');
-      await form.getByText('Limits of its calls together').waitFor();
+      await form.getByText('Limits of all calls together').waitFor();
       expect([path, await said.count()]).toEqual([path, 0]);
       await form.getByRole('button', { name: 'Add a budget' }).first().click();
       const added = form.getByRole('group', { name: `Budget ${hasOne ? 2 : 1}` });

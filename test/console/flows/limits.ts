@@ -243,7 +243,7 @@ export function limitFlows(gateway: ConsoleGateway): void {
 async function edit(page: Page): Promise<Locator> {
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
   const form = page.getByRole('dialog', { name: /^Edit / });
-  await form.getByText('Limits of its calls together').waitFor();
+  await form.getByText('Limits of all calls together').waitFor();
   return form;
 }
 

@@ -6,6 +6,7 @@ import { Section } from '../../display/section';
 import { RelativeTime } from '../../figures/figure';
 import { type Column, DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
+import { ROLES } from './roles';
 
 type Session = ResponseOf<'/admin/v1/sessions', 'get'>['data'][number];
 
@@ -41,7 +42,7 @@ export function Sessions() {
         </>
       ),
     },
-    { id: 'role', header: 'Role', cell: ({ role }) => role },
+    { id: 'role', header: 'Role', cell: ({ role }) => ROLES[role].label },
     { id: 'client_ip', header: 'Address', cell: ({ client_ip }) => client_ip ?? '–' },
     { id: 'created_at', header: 'Signed in', cell: ({ created_at }) => <RelativeTime at={created_at} /> },
     {
@@ -51,7 +52,8 @@ export function Sessions() {
     },
     {
       id: 'end',
-      header: 'Change',
+      header: 'Action',
+      actions: true,
       cell: (session) => (
         <Group gap={6}>
           <Button

@@ -54,7 +54,8 @@ const COLUMNS: Column<Token>[] = [
 
 const REVOKE: Column<Token> = {
   id: 'revoke',
-  header: 'Change',
+  header: 'Action',
+  actions: true,
   cell: ({ id, name }) => (
     <RemoveAction
       verb="Revoke"

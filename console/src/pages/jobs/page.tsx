@@ -5,6 +5,7 @@ import { QUERY_VALUES } from '../../api/query-values';
 import { useMayChange } from '../../app/session';
 import { EmptyState } from '../../display/empty-state';
 import { ErrorAlert } from '../../display/error-alert';
+import { FullName } from '../../display/full-name';
 import { PageLink } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { StatusBadge, type Tone } from '../../display/status-badge';
@@ -23,6 +24,31 @@ const KINDS: Record<Job['kind'], string> = {
   response: 'Background response',
   video: 'Video',
 };
+
+/** Why the last check did not settle a job, in words; the documentation has the codes. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  provider_unavailable: 'The provider is disabled or removed, or its secret cannot be opened',
+  unauthorized: 'The provider rejects the secret',
+  not_found: 'The provider does not know the job',
+  rate_limited: 'The provider responded with 429',
+  provider_error: 'The provider failed',
+  unexpected_status: 'The provider responded with an unexpected status',
+  timeout: 'The provider did not respond in time',
+  unreachable: 'The provider could not be reached',
+  unreadable: 'The response does not describe the job',
+  incomplete: 'The file of results is incomplete',
+  unreadable_secret: 'The job was stored with another MASTER_KEY',
+  not_settled: 'Postgres failed while the job was settled',
+  no_usage: 'The job ended without usage',
+  too_large: 'The results are too large to be read',
+  expired: 'The job did not end within 8 days',
+  row_gone: 'The row of its call was deleted',
+};
+
+function Problem({ code }: { code: string | null }) {
+  if (code === null) return <>none</>;
+  return <span title={code}>{PROBLEMS[code] ?? code}</span>;
+}
 
 /** Batches, background responses and videos, which providers go on with after the call. */
 export default function Jobs() {
@@ -55,24 +81,40 @@ export default function Jobs() {
         </>
       ),
     },
-    { id: 'key', header: 'Key', cell: ({ team, key }) => `${team ?? '–'}/${key ?? '–'}` },
+    {
+      id: 'key',
+      header: 'Team / key',
+      oneLine: true,
+      cell: ({ team, key }) => (
+        <span className="truncated">
+          {key === null ? (team ?? '–') : <FullName team={team ?? '?'} name={key} />}
+        </span>
+      ),
+    },
     {
       id: 'state',
       header: 'State',
       cell: (job) => <StatusBadge tone={TONES[job.state]}>{job.state}</StatusBadge>,
     },
-    { id: 'problem', header: 'Problem', cell: ({ problem }) => problem ?? 'none' },
-    { id: 'started', header: 'Started', cell: ({ started_at }) => <RelativeTime at={started_at} /> },
+    { id: 'problem', header: 'Problem', cell: ({ problem }) => <Problem code={problem} /> },
+    {
+      id: 'started',
+      header: 'Started',
+      oneLine: true,
+      cell: ({ started_at }) => <RelativeTime at={started_at} />,
+    },
     {
       id: 'next',
       header: 'Next check',
+      oneLine: true,
       cell: ({ next_check_at }) => (next_check_at === null ? 'none' : <RelativeTime at={next_check_at} />),
     },
   ];
   if (mayChange)
     columns.push({
       id: 'check',
-      header: 'Change',
+      header: 'Action',
+      actions: true,
       cell: (job) =>
         job.state !== 'settled' && (
           <Button

@@ -26,7 +26,7 @@ export function DueFilter() {
     });
   };
   return (
-    <Group gap="xs" mb="sm">
+    <>
       {time === undefined ? (
         <Select
           aria-label="Expiring or unused"
@@ -34,10 +34,11 @@ export function DueFilter() {
           value={null}
           onChange={(choice) => choice !== null && choose(choice as Choice)}
           data={Object.entries(CHOICES).map(([value, { label }]) => ({ value, label }))}
-          w={200}
+          flex="1 1 180px"
+          maw={200}
         />
       ) : (
-        <>
+        <Group gap="xs">
           <Text size="sm">
             {before === undefined ? 'Keys not used since ' : 'Keys that expire before '}
             <ExactTime at={time} />
@@ -49,8 +50,8 @@ export function DueFilter() {
           >
             Show all
           </Button>
-        </>
+        </Group>
       )}
-    </Group>
+    </>
   );
 }

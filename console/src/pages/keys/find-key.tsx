@@ -59,6 +59,8 @@ export function FindKey({ onOpen, onClose }: { onOpen: (id: string) => void; onC
                   'This secret',
                   found.secret_status === 'ended' ? (
                     'no longer works: the key was rotated'
+                  ) : found.status !== 'active' ? (
+                    `does not work: the key is ${found.status}`
                   ) : found.secret_expires_at === null ? (
                     'works'
                   ) : (

@@ -63,7 +63,6 @@ export default function Keys() {
         {(keys.rows?.length !== 0 || isFiltered) && create}
       </PageHeader>
       <Filters />
-      <DueFilter />
       {isByUsage(order) && (
         <Text size="sm" c="dimmed" mb="sm">
           Keys with calls {range.phrase}, the largest first.
@@ -164,7 +163,7 @@ function Filters() {
           searchable: true,
           choices: (teams ?? []).map(({ id, name }) => ({ value: id, label: name })),
           value: teams?.find(({ id, name }) => id === team || name === team)?.id ?? null,
-          flex: '1 1 140px',
+          flex: '1 1 120px',
           maw: 220,
         },
         {
@@ -175,24 +174,26 @@ function Filters() {
             value: status,
             label: status[0]!.toUpperCase() + status.slice(1),
           })),
-          flex: '1 1 120px',
+          flex: '1 1 110px',
           maw: 160,
         },
         {
           name: 'owner',
           label: 'Owner',
           placeholder: 'Owner',
-          flex: '1 1 120px',
+          flex: '1 1 100px',
           maw: 160,
         },
         {
           name: 'cost_center',
           label: 'Cost center',
           placeholder: 'Cost center',
-          flex: '1 1 120px',
+          flex: '1 1 100px',
           maw: 160,
         },
       ]}
-    />
+    >
+      <DueFilter />
+    </FilterForm>
   );
 }

@@ -218,11 +218,9 @@ function UsedOf({ limit }: { limit: Limit }) {
         </Text>
       </Group>
       <LimitBar limit={limit} />
-      {limit.state === 'blocking' && (
-        <Text size="xs" c="var(--postern-bad)" mt={3}>
-          {blockedText(limit)}
-        </Text>
-      )}
+      <Text size="xs" c="var(--postern-bad)" mt={3}>
+        {blockedText(limit)}
+      </Text>
     </div>
   );
 }
@@ -233,9 +231,9 @@ function actionColumn(reset: (limit: Limit) => void, editInstallation: () => voi
     id: 'action',
     header: 'Action',
     align: 'right',
+    actions: true,
     cell: (limit) => (
-      <Group gap={4} justify="flex-end" wrap="nowrap">
-        <Raise limit={limit} editInstallation={editInstallation} />
+      <Group gap="xs" justify="flex-end" wrap="nowrap">
         {isBudget(limit) && (
           <Button
             size="compact-xs"
@@ -246,6 +244,7 @@ function actionColumn(reset: (limit: Limit) => void, editInstallation: () => voi
             Reset
           </Button>
         )}
+        <Raise limit={limit} editInstallation={editInstallation} />
       </Group>
     ),
   };

@@ -81,7 +81,7 @@ interface CardProps {
 function Card({ title, value, change: by, comparison, note, moreIsWorse = false }: CardProps) {
   return (
     <Paper withBorder p={{ base: 'xs', sm: 'md' }} component="section" aria-label={title}>
-      <Text size="sm" c="dimmed">
+      <Text fz={{ base: 'xs', sm: 'sm' }} c="dimmed">
         {title}
       </Text>
       {value === null || value === undefined ? (

@@ -37,11 +37,10 @@ export function MissingPrices({ onPrice }: { onPrice: (missing: Missing) => void
             key={`${missing.provider} ${missing.model}`}
             component="li"
             justify="space-between"
-            gap="sm"
-            wrap="nowrap"
+            gap="xs"
             style={{ borderTop: '1px solid var(--mantine-color-default-border)', paddingTop: 6 }}
           >
-            <span style={{ minWidth: 0, overflowWrap: 'anywhere' }}>
+            <span style={{ flex: '1 1 14rem', minWidth: 0, overflowWrap: 'anywhere' }}>
               <Text span fw={600} size="sm">
                 {missing.model}
               </Text>{' '}

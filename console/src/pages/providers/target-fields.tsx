@@ -84,7 +84,7 @@ function Target({
   const bad = badLine(target.models);
   return (
     <Paper withBorder p="xs" role="group" aria-label={`Target ${number}`}>
-      <Group gap="xs" align="end" wrap="nowrap">
+      <Group gap="xs" align="end">
         <Select
           label={`Target ${number}`}
           placeholder="Choose a provider"
@@ -92,7 +92,7 @@ function Target({
           value={target.provider === '' ? null : target.provider}
           onChange={(provider) => onChange({ ...target, provider: provider ?? '' })}
           allowDeselect={false}
-          style={{ flex: 1, minWidth: 0 }}
+          style={{ flex: '1 1 10rem' }}
         />
         <Group gap={4} wrap="nowrap">
           <ActionIcon

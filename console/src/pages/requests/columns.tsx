@@ -12,9 +12,9 @@ const tokens = (value: number | null) => (value === null ? '–' : count(value))
 const text = (value: string | null) => value ?? '–';
 
 /** A name in one line, whole on hover. */
-function Name({ text: name }: { text: string | null }) {
+function Name({ text: name, min }: { text: string | null; min?: string }) {
   return (
-    <span className="truncated" title={name ?? undefined}>
+    <span className="truncated" style={{ minWidth: min }} title={name ?? undefined}>
       {text(name)}
     </span>
   );
@@ -63,7 +63,8 @@ export const COLUMNS: readonly Column<Call>[] = [
   { id: 'key', header: 'Key', oneLine: true, cell: ({ key }) => <Name text={key} />, optional: true },
   { id: 'error', header: 'Error', cell: (call) => text(shortReason(call)), optional: true },
   { id: 'provider', header: 'Provider', oneLine: true, cell: ({ provider }) => <Name text={provider} /> },
-  { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => <Name text={model} /> },
+  // Models of one family differ at the end of their names.
+  { id: 'model', header: 'Model', oneLine: true, cell: ({ model }) => <Name text={model} min="8rem" /> },
   { id: 'input', header: 'Input tokens', align: 'right', cell: ({ prompt_tokens }) => tokens(prompt_tokens) },
   {
     id: 'output',

@@ -1,8 +1,9 @@
 import { ChartPanel } from '../../charts/chart-panel';
+import { isNotFound } from '../../api/client';
 import { ErrorAlert } from '../../display/error-alert';
 import { PageLink } from '../../display/links';
 import { Section } from '../../display/section';
-import { compact, count, counted } from '../../figures/numbers';
+import { compactTick, count, counted } from '../../figures/numbers';
 import type { CallFilter } from '../../filters/fields';
 import type { TimeRange } from '../../url/time-range';
 import { useUrlState } from '../../url/url-state';
@@ -25,8 +26,8 @@ export function Histogram({ range, filter, live }: { range: TimeRange; filter: C
     const { calls = 0, errors = 0 } = byPeriod.get(name) ?? {};
     return { good: calls - errors, errors };
   });
-  // The list below says that there is none.
-  if (totals?.calls === 0) return null;
+  // The list below says that there is none, or that nothing has the name or ID of the filter.
+  if (totals?.calls === 0 || isNotFound(usage.error)) return null;
   return (
     <Section title={totals ? <Title calls={totals.calls} errors={totals.errors} /> : 'Calls over time'}>
       {usage.error !== null ? (
@@ -43,7 +44,7 @@ export function Histogram({ range, filter, live }: { range: TimeRange; filter: C
           ]}
           format={count}
           unit={perInterval('Calls', interval)}
-          formatAxis={compact}
+          formatAxis={compactTick}
           onPick={(id, { start, end }) =>
             setUrl({
               range: undefined,

@@ -53,7 +53,7 @@ export default function Requests() {
         />
         <TimeRangePicker range={range} />
       </PageHeader>
-      <Group justify="space-between" align="flex-start" gap="xs">
+      <Group justify="space-between" align="flex-start" gap="xs" mb={{ base: 'md', sm: 0 }}>
         <FilterBar fields={FILTERS} range={range} />
         <Group gap="xs" wrap="nowrap">
           <Button

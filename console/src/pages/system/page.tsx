@@ -39,8 +39,18 @@ function State({ system }: { system: System }) {
   return (
     <Stack gap="md">
       {system.reasons.length > 0 && (
-        <Alert variant="outline" color="yellow" icon={<WarningIcon />} title="Not everything works">
-          {system.reasons.join('; ')}
+        <Alert
+          variant="outline"
+          color="yellow"
+          icon={<WarningIcon />}
+          title="Not everything works"
+          styles={{ title: { color: 'var(--postern-warning)' } }}
+        >
+          {system.reasons.map((reason) => (
+            <Text key={reason} size="sm" className={classes.reason}>
+              {reason}
+            </Text>
+          ))}
         </Alert>
       )}
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">

@@ -34,7 +34,6 @@ const FIGURES: readonly { id: string; header: string; of: (sums: UsageSums) => R
   },
   { id: 'uncached', header: 'Uncached input', of: (sums) => <Compact value={uncached(sums)} /> },
   { id: 'cached', header: 'Cached input', of: (sums) => <Compact value={sums.cached_tokens} /> },
-  { id: 'written', header: 'Cache writes', of: (sums) => <Compact value={sums.cache_write_tokens} /> },
   { id: 'output', header: 'Output', of: (sums) => <Compact value={sums.completion_tokens} /> },
 ];
 /** Columns that the gateway sorts by, and what it calls them. */
@@ -47,6 +46,13 @@ export const SORTS: Readonly<Record<string, (typeof QUERY_VALUES.getUsage.sort)[
   output: 'completion_tokens',
   p95: 'p95',
 };
+/** Shown only if there are any: most providers charge nothing for them. */
+const WRITTEN = {
+  id: 'written',
+  header: 'Cache writes',
+  of: (sums: UsageSums) => <Compact value={sums.cache_write_tokens} />,
+};
+
 /** Shown only if calls came from the response cache. */
 const SAVED = {
   id: 'saved',
@@ -118,6 +124,7 @@ export function columnsFor(
         ),
       };
     }),
+    ...(totals != null && totals.cache_write_tokens > 0 ? [asColumn(WRITTEN)] : []),
     ...(totals != null && totals.unknown_calls > 0 ? [asColumn(UNKNOWN)] : []),
     ...(totals != null && totals.unpriced_calls > 0 ? [asColumn(UNPRICED)] : []),
     ...(totals != null && totals.saved_usd !== null ? [asColumn(SAVED)] : []),
@@ -138,7 +145,9 @@ export function totalsOf(
   if (sums === null || sums === undefined) return undefined;
   return {
     [dimensions[0] ?? 'team']: 'Total',
-    ...Object.fromEntries([...FIGURES, SAVED, UNKNOWN, UNPRICED].map(({ id, of }) => [id, of(sums)])),
+    ...Object.fromEntries(
+      [...FIGURES, WRITTEN, SAVED, UNKNOWN, UNPRICED].map(({ id, of }) => [id, of(sums)]),
+    ),
   };
 }
 
@@ -181,7 +190,7 @@ function GroupLink({ row, dimension, besideTeam }: GroupLinkProps) {
       size="sm"
       title={`${label}: usage by ${DIMENSIONS[next].toLowerCase()}`}
       display="block"
-      className="truncated"
+      className="wrapped"
     >
       {dimension === 'key' && besideTeam ? (row.key ?? label) : <GroupName row={row} dimension={dimension} />}
     </PageLink>
