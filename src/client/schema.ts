@@ -4046,11 +4046,11 @@ export interface components {
              */
             url: string;
             /**
-             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `openai-federation`, `anthropic-federation`: exchanges an identity token of the gateway; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
              * @enum {string}
              */
-            auth: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
-            /** @description What `auth` needs besides the secret; null if it needs nothing. */
+            auth: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2" | "openai-federation" | "anthropic-federation";
+            /** @description What `auth` needs besides the secret, or in its place; null if it needs nothing. */
             auth_settings: components["schemas"]["ProviderAuthSettings"] | null;
             /**
              * @description State of the secret, which is never shown. `sealed`: stored, encrypted; `unreadable`: it was encrypted with another master key; `environment`: set by PROVIDER_KEY.
@@ -4101,6 +4101,63 @@ export interface components {
         };
         ProviderAuthSettings: {
             /**
+             * @description `aws-sigv4`: where temporary keys come from, in place of a secret: a role that an identity token may assume (`web-identity`), ECS or EKS Pod Identity (`container`), or the role of the virtual machine (`instance`).
+             * @example web-identity
+             * @enum {string}
+             */
+            credentials?: "web-identity" | "container" | "instance";
+            /**
+             * @description `google`, `oauth2`: where access tokens come from, in place of a secret: an identity token is exchanged (`federation`), or the metadata service of the virtual machine is asked (`metadata`).
+             * @example metadata
+             * @enum {string}
+             */
+            source?: "federation" | "metadata";
+            /**
+             * @description `openai-federation`, `anthropic-federation`; `aws-sigv4` with `web-identity`; `google` and `oauth2` with `federation`: name of the identity token in IDENTITY_TOKEN_FILES.
+             * @example openai
+             */
+            identity_token?: string;
+            /**
+             * @description `aws-sigv4` with `web-identity`: the role to assume.
+             * @example arn:aws:iam::111122223333:role/postern
+             */
+            role_arn?: string;
+            /**
+             * @description `google` with `federation`: full name of the workload identity pool provider.
+             * @example //iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/pool/providers/postern
+             */
+            audience?: string;
+            /**
+             * @description `google`: the service account to act as. With `metadata`, absent: the default one.
+             * @example postern@example.iam.gserviceaccount.com
+             */
+            service_account?: string;
+            /**
+             * @description `openai-federation`: ID of the workload identity provider.
+             * @example idp_0123456789
+             */
+            identity_provider_id?: string;
+            /**
+             * @description `anthropic-federation`: ID of the federation rule.
+             * @example fdrl_0123456789
+             */
+            federation_rule_id?: string;
+            /**
+             * @description `anthropic-federation`: ID of the organization.
+             * @example 00000000-0000-4000-8000-000000000000
+             */
+            organization_id?: string;
+            /**
+             * @description `openai-federation`, `anthropic-federation`: ID of the service account.
+             * @example svac_0123456789
+             */
+            service_account_id?: string;
+            /**
+             * @description `anthropic-federation`: ID of the workspace; needed if the rule is for more than one.
+             * @example wrkspc_0123456789
+             */
+            workspace_id?: string;
+            /**
              * @description `aws-sigv4`: the region.
              * @example eu-central-1
              */
@@ -4116,12 +4173,12 @@ export interface components {
              */
             access_key_id?: string;
             /**
-             * @description `oauth2`: where tokens are requested. For `google`, the key file names it.
+             * @description `oauth2`: where tokens are requested. For `google`, the key file names it. Not with `metadata`.
              * @example https://login.example.com/oauth2/token
              */
             token_url?: string;
             /**
-             * @description `oauth2`: the ID of the client.
+             * @description `oauth2`: the ID of the client. With `metadata`, that of a user-assigned managed identity.
              * @example postern
              */
             client_id?: string;
@@ -4156,13 +4213,13 @@ export interface components {
              */
             url: string;
             /**
-             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `openai-federation`, `anthropic-federation`: exchanges an identity token of the gateway; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
              * @default bearer
              * @enum {string}
              */
-            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
+            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2" | "openai-federation" | "anthropic-federation";
             /**
-             * @description The provider's API key; null if it needs none. It may be absent only with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
+             * @description The provider's API key; null if it needs none. It may be absent only if `auth` and its settings take none. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
              * @example sk-…
              */
             secret?: string | null;
@@ -4189,8 +4246,65 @@ export interface components {
              */
             on_disconnect?: "cancel" | "finish";
         };
-        /** @description What `aws-sigv4`, `google` and `oauth2` need besides the secret. */
+        /** @description What `auth` needs besides the secret, or in its place. */
         NewProviderAuthSettings: {
+            /**
+             * @description `aws-sigv4`: where temporary keys come from, in place of a secret: a role that an identity token may assume (`web-identity`), ECS or EKS Pod Identity (`container`), or the role of the virtual machine (`instance`).
+             * @example web-identity
+             * @enum {string}
+             */
+            credentials?: "web-identity" | "container" | "instance";
+            /**
+             * @description `google`, `oauth2`: where access tokens come from, in place of a secret: an identity token is exchanged (`federation`), or the metadata service of the virtual machine is asked (`metadata`).
+             * @example metadata
+             * @enum {string}
+             */
+            source?: "federation" | "metadata";
+            /**
+             * @description `openai-federation`, `anthropic-federation`; `aws-sigv4` with `web-identity`; `google` and `oauth2` with `federation`: name of the identity token in IDENTITY_TOKEN_FILES.
+             * @example openai
+             */
+            identity_token?: string;
+            /**
+             * @description `aws-sigv4` with `web-identity`: the role to assume.
+             * @example arn:aws:iam::111122223333:role/postern
+             */
+            role_arn?: string;
+            /**
+             * @description `google` with `federation`: full name of the workload identity pool provider.
+             * @example //iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/pool/providers/postern
+             */
+            audience?: string;
+            /**
+             * @description `google`: the service account to act as. With `metadata`, absent: the default one.
+             * @example postern@example.iam.gserviceaccount.com
+             */
+            service_account?: string;
+            /**
+             * @description `openai-federation`: ID of the workload identity provider.
+             * @example idp_0123456789
+             */
+            identity_provider_id?: string;
+            /**
+             * @description `anthropic-federation`: ID of the federation rule.
+             * @example fdrl_0123456789
+             */
+            federation_rule_id?: string;
+            /**
+             * @description `anthropic-federation`: ID of the organization.
+             * @example 00000000-0000-4000-8000-000000000000
+             */
+            organization_id?: string;
+            /**
+             * @description `openai-federation`, `anthropic-federation`: ID of the service account.
+             * @example svac_0123456789
+             */
+            service_account_id?: string;
+            /**
+             * @description `anthropic-federation`: ID of the workspace; needed if the rule is for more than one.
+             * @example wrkspc_0123456789
+             */
+            workspace_id?: string;
             /**
              * @description `aws-sigv4`: the region.
              * @example eu-central-1
@@ -4207,12 +4321,12 @@ export interface components {
              */
             access_key_id?: string;
             /**
-             * @description `oauth2`: where tokens are requested. For `google`, the key file names it.
+             * @description `oauth2`: where tokens are requested. For `google`, the key file names it. Not with `metadata`.
              * @example https://login.example.com/oauth2/token
              */
             token_url?: string;
             /**
-             * @description `oauth2`: the ID of the client.
+             * @description `oauth2`: the ID of the client. With `metadata`, that of a user-assigned managed identity.
              * @example postern
              */
             client_id?: string;
@@ -4234,10 +4348,10 @@ export interface components {
              */
             url?: string;
             /**
-             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `openai-federation`, `anthropic-federation`: exchanges an identity token of the gateway; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
              * @enum {string}
              */
-            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
+            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2" | "openai-federation" | "anthropic-federation";
             /**
              * @description The provider's new API key; null removes the stored one. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
              * @example sk-…
@@ -4262,6 +4376,63 @@ export interface components {
         /** @description Settings to change; null removes one. `access_key_id`, `token_url` and `client_id` need the secret again. */
         ProviderAuthSettingsChange: {
             /**
+             * @description `aws-sigv4`: where temporary keys come from, in place of a secret: a role that an identity token may assume (`web-identity`), ECS or EKS Pod Identity (`container`), or the role of the virtual machine (`instance`).
+             * @example web-identity
+             * @enum {string|null}
+             */
+            credentials?: "web-identity" | "container" | "instance" | null;
+            /**
+             * @description `google`, `oauth2`: where access tokens come from, in place of a secret: an identity token is exchanged (`federation`), or the metadata service of the virtual machine is asked (`metadata`).
+             * @example metadata
+             * @enum {string|null}
+             */
+            source?: "federation" | "metadata" | null;
+            /**
+             * @description `openai-federation`, `anthropic-federation`; `aws-sigv4` with `web-identity`; `google` and `oauth2` with `federation`: name of the identity token in IDENTITY_TOKEN_FILES.
+             * @example openai
+             */
+            identity_token?: string | null;
+            /**
+             * @description `aws-sigv4` with `web-identity`: the role to assume.
+             * @example arn:aws:iam::111122223333:role/postern
+             */
+            role_arn?: string | null;
+            /**
+             * @description `google` with `federation`: full name of the workload identity pool provider.
+             * @example //iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/pool/providers/postern
+             */
+            audience?: string | null;
+            /**
+             * @description `google`: the service account to act as. With `metadata`, absent: the default one.
+             * @example postern@example.iam.gserviceaccount.com
+             */
+            service_account?: string | null;
+            /**
+             * @description `openai-federation`: ID of the workload identity provider.
+             * @example idp_0123456789
+             */
+            identity_provider_id?: string | null;
+            /**
+             * @description `anthropic-federation`: ID of the federation rule.
+             * @example fdrl_0123456789
+             */
+            federation_rule_id?: string | null;
+            /**
+             * @description `anthropic-federation`: ID of the organization.
+             * @example 00000000-0000-4000-8000-000000000000
+             */
+            organization_id?: string | null;
+            /**
+             * @description `openai-federation`, `anthropic-federation`: ID of the service account.
+             * @example svac_0123456789
+             */
+            service_account_id?: string | null;
+            /**
+             * @description `anthropic-federation`: ID of the workspace; needed if the rule is for more than one.
+             * @example wrkspc_0123456789
+             */
+            workspace_id?: string | null;
+            /**
              * @description `aws-sigv4`: the region.
              * @example eu-central-1
              */
@@ -4277,12 +4448,12 @@ export interface components {
              */
             access_key_id?: string | null;
             /**
-             * @description `oauth2`: where tokens are requested. For `google`, the key file names it.
+             * @description `oauth2`: where tokens are requested. For `google`, the key file names it. Not with `metadata`.
              * @example https://login.example.com/oauth2/token
              */
             token_url?: string | null;
             /**
-             * @description `oauth2`: the ID of the client.
+             * @description `oauth2`: the ID of the client. With `metadata`, that of a user-assigned managed identity.
              * @example postern
              */
             client_id?: string | null;
@@ -7767,13 +7938,13 @@ export interface components {
              */
             url: string;
             /**
-             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
+             * @description How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, `oauth2`: requests access tokens; `openai-federation`, `anthropic-federation`: exchanges an identity token of the gateway; `client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.
              * @default bearer
              * @enum {string}
              */
-            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2";
+            auth?: "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "client" | "aws-sigv4" | "google" | "oauth2" | "openai-federation" | "anthropic-federation";
             /**
-             * @description The provider's API key; null if it needs none. It may be absent only with `auth: client`. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
+             * @description The provider's API key; null if it needs none. It may be absent only if `auth` and its settings take none. Never shown again. For `aws-sigv4` the secret access key, or the JSON that `aws configure export-credentials` prints; for `google` the content of the JSON key file; for `oauth2` the client secret.
              * @example sk-…
              */
             secret: (string | null) | components["schemas"]["AsStored"];

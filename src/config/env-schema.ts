@@ -5,6 +5,7 @@ import { MODULE_NAMES_REMEDY, moduleNames } from './named-modules.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { parseCidrList } from '../platform/cidr.js';
 import { isTimeZone, TIME_ZONE_REMEDY } from '../platform/time-zone.js';
+import { IDENTITY_TOKEN_FILES_REMEDY, identityTokenFiles } from './identity-token-files.js';
 import { validationMessage } from '../platform/validation-messages.js';
 
 // For every schema of the process, also those of modules: each process reads this file first.
@@ -44,6 +45,9 @@ function oneOf<const T extends string>(...choices: T[]) {
 function matching(pattern: RegExp, remedy: string) {
   return text((value) => (pattern.test(value) ? value : undefined), remedy);
 }
+
+const VISIBLE = /^[\x21-\x7e]{1,16384}$/;
+const VISIBLE_REMEDY = 'must be visible ASCII without spaces';
 
 const masterKey = () =>
   text((value) => {
@@ -193,6 +197,13 @@ export const envSchema = z.object({
     proxyUrl,
     'must look like http://proxy.example:3128, optionally with user:password@, without a path',
   ).optional(),
+  IDENTITY_TOKEN_FILES: text(identityTokenFiles, IDENTITY_TOKEN_FILES_REMEDY).default([]),
+  CLOUD_IDENTITY: oneOf('aws', 'google', 'azure').optional(),
+  // As ECS and EKS set them. The file is read at each exchange, because the token in it is replaced.
+  AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: matching(VISIBLE, VISIBLE_REMEDY).optional(),
+  AWS_CONTAINER_CREDENTIALS_FULL_URI: matching(VISIBLE, VISIBLE_REMEDY).optional(),
+  AWS_CONTAINER_AUTHORIZATION_TOKEN: matching(VISIBLE, VISIBLE_REMEDY).optional(),
+  AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: matching(/^\/[^\0]+$/, 'must be an absolute path').optional(),
   JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
   REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
   JOBS: oneOf('on', 'off').default('on'),

@@ -58,6 +58,7 @@ import { UnpricedUnits1798000300002 } from '../../migrations/1798000300002-unpri
 import { LimitOwners1798000330000 } from '../../migrations/1798000330000-limit-owners.js';
 import { CountedBudgets1798000375000 } from '../../migrations/1798000375000-counted-budgets.js';
 import { Trusts1798000390000 } from '../../migrations/1798000390000-trusts.js';
+import { KeylessProviders1798000400000 } from '../../migrations/1798000400000-keyless-providers.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -123,4 +124,5 @@ export const MIGRATIONS = [
   LimitOwners1798000330000,
   CountedBudgets1798000375000,
   Trusts1798000390000,
+  KeylessProviders1798000400000,
 ];

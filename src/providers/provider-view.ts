@@ -46,11 +46,31 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
   };
 }
 
-/** The settings in one order: jsonb has one of its own. Lists each, as providerView() does. */
+/** In this order: jsonb has one of its own. Lists each, as providerView() does. */
+const SETTING_NAMES = [
+  'credentials',
+  'source',
+  'region',
+  'service',
+  'access_key_id',
+  'client_email',
+  'identity_token',
+  'role_arn',
+  'audience',
+  'service_account',
+  'identity_provider_id',
+  'federation_rule_id',
+  'organization_id',
+  'service_account_id',
+  'workspace_id',
+  'token_url',
+  'client_id',
+  'scope',
+] as const satisfies readonly (keyof AuthSettings)[];
+
 function settingsView(stored: AuthSettings): AuthSettings {
-  const { region, service, access_key_id, client_email, token_url, client_id, scope } = stored;
-  const settings = { region, service, access_key_id, client_email, token_url, client_id, scope };
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+  const shown = SETTING_NAMES.map((name) => [name, stored[name]]).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(shown) as AuthSettings;
 }
 
 /** The provider of PROVIDER_URL, or null. */

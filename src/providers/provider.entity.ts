@@ -31,14 +31,15 @@ export class StoredProvider {
   @Column('text', {
     default: 'bearer',
     comment:
-      'How the secret is used: bearer, the name of a header, aws-sigv4, google or oauth2. client: callers send their own credential.',
+      'How the secret is used: bearer, the name of a header, aws-sigv4, google or oauth2. openai-federation, anthropic-federation: an identity token is exchanged. client: callers send their own credential.',
   })
   auth!: ProviderAuth;
 
   @Column('jsonb', {
     name: 'auth_settings',
     nullable: true,
-    comment: 'What aws-sigv4, google and oauth2 need besides the secret; null for the others.',
+    comment:
+      'What the other ways of authentication need besides the secret, or in its place; null for bearer, headers and client.',
   })
   authSettings!: AuthSettings | null;
 

@@ -1,6 +1,7 @@
 import type { AccessTokens } from './credentials/access-tokens.js';
+import { firstHeader } from '../platform/raw-headers.js';
 import { isCloudAuth, type ProviderAuth } from './credentials/auth-kinds.js';
-import type { CredentialSource } from './credentials/credential-sources.service.js';
+import type { CredentialSource, SentCredential } from './credentials/credential-sources.service.js';
 import type { RequestSigner } from './credentials/request-signer.js';
 import type { OnDisconnect } from './on-disconnect.js';
 import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
@@ -31,17 +32,35 @@ export interface Provider {
   /** The caller's own credential is forwarded as it is. */
   readonly forwardsCredentials: boolean;
   /**
-   * Signs each request instead.
+   * Signs each request instead; see `signs`.
    *
    * @internal
    */
   readonly signer: RequestSigner | null;
   /**
-   * Has the access token that is sent instead; see withAccessToken().
+   * Each request is signed, so its body is gathered. `signer` is null until withAccessToken() if its keys expire.
    *
    * @internal
    */
-  readonly tokens: AccessTokens | null;
+  readonly signs: boolean;
+  /**
+   * Has the access token, or another credential that expires, that is sent instead; see withAccessToken().
+   *
+   * @internal
+   */
+  readonly tokens: AccessTokens<SentCredential> | null;
+  /**
+   * The one of `tokens` that this call is sent with.
+   *
+   * @internal
+   */
+  readonly inUse: SentCredential | null;
+  /**
+   * A value that `anthropic-beta` must have.
+   *
+   * @internal
+   */
+  readonly beta: string | null;
   /**
    * Differs for another provider of the same name and after each change: the secret may be that of another account.
    *
@@ -85,7 +104,10 @@ export function makeProvider(
           : { name: auth, value: secret },
     secret: source === null ? secret : source.sent,
     signer: source?.signer ?? null,
+    signs: source?.signs ?? false,
     tokens: source?.tokens ?? null,
+    inUse: null,
+    beta: source?.beta ?? null,
     forwardsCredentials: auth === 'client',
     revision,
     onDisconnect,
@@ -94,11 +116,31 @@ export function makeProvider(
 }
 
 /**
- * The provider with an access token as its credential, for one call.
+ * The provider with the credential that it has at present, for one call.
  *
  * @throws GatewayError provider_credential_unavailable
  */
-export async function withAccessToken(provider: Provider, tokens: AccessTokens): Promise<Provider> {
-  const token = await tokens.get();
-  return { ...provider, credential: { name: 'Authorization', value: `Bearer ${token}` }, secret: token };
+export async function withAccessToken(
+  provider: Provider,
+  tokens: AccessTokens<SentCredential>,
+): Promise<Provider> {
+  const inUse = await tokens.get();
+  return { ...provider, ...inUse, inUse };
+}
+
+/**
+ * Errors of AWS for keys that have expired or are no longer known, as the header `x-amzn-errortype` names them (Smithy, "AWS
+ * JSON protocols"): a namespace may come before, a URL after.
+ */
+const DEAD_KEYS = /^(?:[^#]*#)?(?:ExpiredToken(?:Exception)?|UnrecognizedClientException)(?::|$)/;
+
+/**
+ * Drops the credential of a call if the response says that it has expired or was revoked: the next call gets a new one.
+ *
+ * @param headers flat raw headers of the response
+ */
+export function noteRejection({ tokens, inUse }: Provider, status: number, headers: readonly string[]): void {
+  if (tokens === null || inUse === null) return;
+  if (status === 401 || DEAD_KEYS.test(firstHeader(headers, 'x-amzn-errortype') ?? ''))
+    tokens.rejected(inUse);
 }

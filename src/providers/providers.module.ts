@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CredentialSources } from './credentials/credential-sources.service.js';
+import { IdentityTokens } from './credentials/keyless/identity-tokens.service.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { StoredProvider } from './provider.entity.js';
 import { ProvidersController } from './providers.controller.js';
@@ -13,7 +14,14 @@ import { StoredProvidersService } from './stored-providers.service.js';
 @Module({
   imports: [DiscoveryModule, TypeOrmModule.forFeature([StoredProvider])],
   controllers: [ProvidersController],
-  providers: [CredentialSources, ProviderSecrets, ProvidersService, StoredProvidersService, ResealService],
+  providers: [
+    CredentialSources,
+    IdentityTokens,
+    ProviderSecrets,
+    ProvidersService,
+    StoredProvidersService,
+    ResealService
+  ],
   exports: [ProvidersService, StoredProvidersService, ResealService]
 })
 export class ProvidersModule {}

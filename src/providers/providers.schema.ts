@@ -3,11 +3,12 @@ import { EXAMPLE_ID, flag, oneOf, pageOf, timestamp } from '../admin/fields.sche
 import { PROVIDER_NAME } from './provider-name.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from './on-disconnect.js';
-import { PROVIDER_AUTHS } from './credentials/auth-kinds.js';
+import { AWS_CREDENTIALS, isKeyless, PROVIDER_AUTHS, TOKEN_SOURCES } from './credentials/auth-kinds.js';
 
 const AUTH_ABOUT =
   'How the secret is used: sent in the header of this name, or as a Bearer token; `aws-sigv4`: signs each request; `google`, ' +
-  '`oauth2`: requests access tokens; ' +
+  '`oauth2`: requests access tokens; `openai-federation`, `anthropic-federation`: exchanges an identity token of the ' +
+  'gateway; ' +
   '`client`: callers send their own credential, which is forwarded, and the gateway key as `x-gateway-key`.';
 const DEFAULT_ABOUT = 'Calls to `/v1` go to the default provider.';
 const SHOWN_DEFAULT_ABOUT = `${DEFAULT_ABOUT} At most one provider has true.`;
@@ -17,7 +18,7 @@ const CATALOG_ABOUT =
 
 const ON_DISCONNECT_SHOWN = `${ON_DISCONNECT_ABOUT} Keys may say otherwise.`;
 
-/** A setting of `aws-sigv4`, `google` or `oauth2`. @param form what it must be */
+/** A setting of a way of authentication. @param form what it must be */
 function setting(pattern: RegExp, form: string, description: string, example: string) {
   const remedy = `must be ${form}`;
   return z.string(remedy).regex(pattern, remedy).meta({ description, example });
@@ -27,7 +28,76 @@ const NAME_IN_HOST = /^[a-z0-9-]{1,63}$/;
 /** Scopes contain visible ASCII without quotes and backslashes, and are separated by spaces (RFC 6749 3.3). */
 const SCOPE = /^(?=.{1,1024}$)[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
+const ID = /^[\w.-]{1,256}$/;
+const FEDERATION = '`aws-sigv4` with `web-identity`; `google` and `oauth2` with `federation`';
+
 const SETTINGS = {
+  credentials: z.enum(AWS_CREDENTIALS, `must be one of ${AWS_CREDENTIALS.join(', ')}`).meta({
+    description:
+      '`aws-sigv4`: where temporary keys come from, in place of a secret: a role that an identity token may assume ' +
+      '(`web-identity`), ECS or EKS Pod Identity (`container`), or the role of the virtual machine (`instance`).',
+    example: 'web-identity',
+  }),
+  source: z.enum(TOKEN_SOURCES, `must be one of ${TOKEN_SOURCES.join(', ')}`).meta({
+    description:
+      '`google`, `oauth2`: where access tokens come from, in place of a secret: an identity token is exchanged ' +
+      '(`federation`), or the metadata service of the virtual machine is asked (`metadata`).',
+    example: 'metadata',
+  }),
+  identity_token: setting(
+    PROVIDER_NAME,
+    'a name in IDENTITY_TOKEN_FILES',
+    `\`openai-federation\`, \`anthropic-federation\`; ${FEDERATION}: name of the identity token in IDENTITY_TOKEN_FILES.`,
+    'openai',
+  ),
+  role_arn: setting(
+    /^arn:aws[a-z-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/,
+    'the ARN of an IAM role',
+    '`aws-sigv4` with `web-identity`: the role to assume.',
+    'arn:aws:iam::111122223333:role/postern',
+  ),
+  audience: setting(
+    /^[\x21-\x7e]{1,1024}$/,
+    'the full name of a provider in a workload identity pool',
+    '`google` with `federation`: full name of the workload identity pool provider.',
+    '//iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/pool/providers/postern',
+  ),
+  service_account: setting(
+    /^[\w.@-]{1,256}$/,
+    'the e-mail address of a service account',
+    '`google`: the service account to act as. With `metadata`, absent: the default one.',
+    'postern@example.iam.gserviceaccount.com',
+  ),
+  identity_provider_id: setting(
+    ID,
+    'the ID of a workload identity provider',
+    '`openai-federation`: ID of the workload identity provider.',
+    'idp_0123456789',
+  ),
+  federation_rule_id: setting(
+    ID,
+    'the ID of a federation rule',
+    '`anthropic-federation`: ID of the federation rule.',
+    'fdrl_0123456789',
+  ),
+  organization_id: setting(
+    ID,
+    'the ID of the organization',
+    '`anthropic-federation`: ID of the organization.',
+    '00000000-0000-4000-8000-000000000000',
+  ),
+  service_account_id: setting(
+    ID,
+    'the ID of a service account',
+    '`openai-federation`, `anthropic-federation`: ID of the service account.',
+    'svac_0123456789',
+  ),
+  workspace_id: setting(
+    ID,
+    'the ID of a workspace',
+    '`anthropic-federation`: ID of the workspace; needed if the rule is for more than one.',
+    'wrkspc_0123456789',
+  ),
   region: setting(NAME_IN_HOST, 'a region such as eu-central-1', '`aws-sigv4`: the region.', 'eu-central-1'),
   service: setting(
     NAME_IN_HOST,
@@ -44,13 +114,13 @@ const SETTINGS = {
   token_url: setting(
     /^[\x21-\x7e]{1,2048}$/,
     'a URL such as https://login.example.com/oauth2/token',
-    '`oauth2`: where tokens are requested. For `google`, the key file names it.',
+    '`oauth2`: where tokens are requested. For `google`, the key file names it. Not with `metadata`.',
     'https://login.example.com/oauth2/token',
   ),
   client_id: setting(
     /^[\x20-\x7e]{1,1024}$/,
     'the ID of the client',
-    '`oauth2`: the ID of the client.',
+    '`oauth2`: the ID of the client. With `metadata`, that of a user-assigned managed identity.',
     'postern',
   ),
   scope: setting(
@@ -82,9 +152,9 @@ export const providerSchema = z
     name: z.string().meta({ description: 'Used in `/p/<name>/`.', example: 'openai' }),
     url: z.string().meta({ description: 'Base URL without `/v1`.', example: 'https://api.openai.com' }),
     auth: z.enum(PROVIDER_AUTHS).meta({ description: AUTH_ABOUT }),
-    auth_settings: shownSettingsSchema
-      .nullable()
-      .meta({ description: 'What `auth` needs besides the secret; null if it needs nothing.' }),
+    auth_settings: shownSettingsSchema.nullable().meta({
+      description: 'What `auth` needs besides the secret, or in its place; null if it needs nothing.',
+    }),
     secret_state: z.enum(['sealed', 'none', 'unreadable', 'environment']).meta({
       description:
         'State of the secret, which is never shown. `sealed`: stored, encrypted; `unreadable`: it was encrypted with ' +
@@ -181,14 +251,11 @@ const secret = z
   .nullable();
 
 /** In a change, null removes a setting. */
-const changedSettings = z.strictObject({
-  region: SETTINGS.region.nullable(),
-  service: SETTINGS.service.nullable(),
-  access_key_id: SETTINGS.access_key_id.nullable(),
-  token_url: SETTINGS.token_url.nullable(),
-  client_id: SETTINGS.client_id.nullable(),
-  scope: SETTINGS.scope.nullable(),
-});
+const changedSettings = z.strictObject(
+  Object.fromEntries(Object.entries(SETTINGS).map(([name, schema]) => [name, schema.nullable()])) as {
+    [Name in keyof typeof SETTINGS]: z.ZodNullable<(typeof SETTINGS)[Name]>;
+  },
+);
 
 const URL_ABOUT = 'Base URL without `/v1`, such as `https://api.openai.com`.';
 
@@ -201,12 +268,12 @@ export const newProviderSchema = z.strictObject({
   url: url.meta({ description: URL_ABOUT, example: 'https://api.openai.com' }),
   auth: oneOf(PROVIDER_AUTHS).default('bearer').meta({ description: AUTH_ABOUT }),
   secret: secret.meta({
-    description: `The provider's API key; null if it needs none. It may be absent only with \`auth: client\`. Never shown again. ${SECRET_ABOUT}`,
+    description: `The provider's API key; null if it needs none. It may be absent only if \`auth\` and its settings take none. Never shown again. ${SECRET_ABOUT}`,
     example: 'sk-…',
   }),
   auth_settings: z.strictObject(SETTINGS).partial().optional().meta({
     id: 'NewProviderAuthSettings',
-    description: 'What `aws-sigv4`, `google` and `oauth2` need besides the secret.',
+    description: 'What `auth` needs besides the secret, or in its place.',
   }),
   default: flag().default(false).meta({ description: DEFAULT_ABOUT }),
   enabled: flag().default(true).meta({ description: ENABLED_ABOUT }),
@@ -217,11 +284,11 @@ export const newProviderSchema = z.strictObject({
   on_disconnect: oneOf(ON_DISCONNECT).default('cancel').meta({ description: ON_DISCONNECT_SHOWN }),
 });
 
-/** `POST /admin/v1/providers`: callers of `client` send their own credential, so there is no secret to forget. */
+/** `POST /admin/v1/providers`: if there can be no secret, none is forgotten. */
 export const postedProviderSchema = newProviderSchema
   .extend({ secret: newProviderSchema.shape.secret.optional() })
-  .superRefine(({ auth, secret: given }, context) => {
-    if (given === undefined && auth !== 'client')
+  .superRefine(({ auth, auth_settings: settings, secret: given }, context) => {
+    if (given === undefined && auth !== 'client' && !isKeyless(auth, settings))
       context.addIssue({ code: 'custom', path: ['secret'], message: SECRET });
   })
   .meta({

@@ -10,6 +10,7 @@ import type { Expected } from '../database/revision.js';
 import { isUniqueViolation } from '../database/sql-state.js';
 import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
+import { isKeyless } from './credentials/auth-kinds.js';
 import { needsSecretAgain, rejectOtherSettings } from './credentials/auth-settings.js';
 import { CredentialSources, storedCredential } from './credentials/credential-sources.service.js';
 import { mustKeepOneCredentialHost } from './credential-hosts.js';
@@ -66,18 +67,15 @@ export class StoredProvidersService {
         'is reserved for the provider of PROVIDER_URL; choose another name',
       );
     }
-    checkFits(settings.auth, settings.secret !== null);
+    const givenSettings = settings.auth_settings ?? {};
+    checkFits({ auth: settings.auth, auth_settings: givenSettings }, settings.secret !== null);
     const id = uuidv7();
     try {
       const creating = transacted(this.manager, async (manager) => {
         await manager.query(LOCK_CHANGES);
         const { url, auth, enabled, catalog = catalogOf(url), on_disconnect: onDisconnect } = settings;
-        rejectOtherSettings(auth, settings.auth_settings ?? {});
-        const { secret, authSettings } = checkedCredential(
-          auth,
-          settings.auth_settings ?? {},
-          settings.secret,
-        );
+        rejectOtherSettings(auth, givenSettings);
+        const { secret, authSettings } = checkedCredential(auth, url, givenSettings, settings.secret);
         if (settings.default) await this.endOtherDefault(manager, name, by);
         await manager.insert(StoredProvider, {
           id,
@@ -145,10 +143,12 @@ export class StoredProvidersService {
       rejectOtherSettings(next.auth, changes);
       const stored = next.auth === before.auth ? before.auth_settings : null;
       const all = changedSettings(stored, changes);
-      const { secret, authSettings } = checkedCredential(next.auth, all, given, changes);
-      if (authSettings !== null && given === undefined && row.sealed_secret === null)
+      const { secret, authSettings } = checkedCredential(next.auth, next.url, all, given, changes);
+      const needsSecret = authSettings !== null && !isKeyless(next.auth, authSettings);
+      if (needsSecret && given === undefined && row.sealed_secret === null)
         throw ServiceError.of('invalid', 'secret', `is needed for ${next.auth}`);
       next.auth_settings = authSettings;
+      checkFits(next, secret === undefined ? row.sealed_secret !== null : secret !== null);
       if (others.catalog === undefined && before.catalog === catalogOf(before.url))
         next.catalog = catalogOf(next.url);
       if (row.sealed_secret !== null && secret === undefined && needsSecretAgain(before, next)) {
@@ -166,7 +166,6 @@ export class StoredProvidersService {
         );
       }
       const keepsSecret = secret === undefined || secret === this.readable(row);
-      checkFits(next.auth, keepsSecret ? row.sealed_secret !== null : secret !== null);
       if (keepsSecret && isSame(before, next)) return null;
       if (next.default) await this.endOtherDefault(manager, name, by);
       await manager.update(StoredProvider, row.id, {

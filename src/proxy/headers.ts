@@ -148,7 +148,20 @@ export function providerHeaders(
   body: Buffer | null,
 ): string[] {
   const headers = requestHeaders(raw, provider.credential, provider.forwardsCredentials);
+  if (provider.beta !== null) addBeta(headers, provider.beta);
   return provider.signer === null ? headers : provider.signer.sign(method, path, headers, body);
+}
+
+/** Adds a value to the list of `anthropic-beta`, unless it is there. */
+function addBeta(headers: string[], beta: string): void {
+  let last = -1;
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i]!.toLowerCase() !== 'anthropic-beta') continue;
+    if (headers[i + 1]!.split(',').some((value) => value.trim() === beta)) return;
+    last = i;
+  }
+  if (last === -1) headers.push('anthropic-beta', beta);
+  else headers[last + 1] = headers[last + 1]!.trim() === '' ? beta : `${headers[last + 1]!},${beta}`;
 }
 
 /**

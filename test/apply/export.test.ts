@@ -315,6 +315,18 @@ describe('postern export', () => {
           auth_settings: { token_url: 'https://login.example.com/token', client_id: 'postern', scope: 'a b' },
           ...{ default: true, enabled: false, catalog: 'mine' },
         },
+        {
+          ...{ name: 'keyless-claude', url: 'https://api.anthropic.com', auth: 'anthropic-federation' },
+          auth_settings: {
+            ...{ identity_token: 'claude', federation_rule_id: 'fdrl_1', organization_id: 'org-1' },
+            ...{ service_account_id: 'svac_1', workspace_id: 'wrkspc_1' },
+          },
+          secret: null,
+        },
+        {
+          ...{ name: 'keyless-machine', url: 'https://aiplatform.googleapis.com', auth: 'google' },
+          ...{ auth_settings: { source: 'metadata' }, secret: null },
+        },
         { name: 'local', url: 'http://127.0.0.1:9', secret: null },
       ],
       routes: [

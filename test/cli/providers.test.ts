@@ -222,6 +222,56 @@ describe('postern providers, with the credentials of clouds', () => {
     });
   });
 
+  it('adds providers to which the identity of the gateway gives access, and asks for no secret', async () => {
+    const federation = ['--auth', 'anthropic-federation', '--identity-token', 'claude'];
+    const ids = [
+      '--federation-rule-id',
+      'fdrl_1',
+      '--organization-id',
+      'org-1',
+      '--service-account-id',
+      'svac_1',
+    ];
+    const added = await cli(['add', 'keyless-claude', '--preset', 'anthropic', ...federation, ...ids]);
+    expect(added).toMatchObject({ code: 0, stderr: expect.not.stringContaining('Secret') as string });
+    expect(await shown('keyless-claude')).toMatchObject({
+      url: 'https://api.anthropic.com',
+      auth: 'anthropic-federation',
+      secret_state: 'none',
+      auth_settings: {
+        ...{ identity_token: 'claude', federation_rule_id: 'fdrl_1' },
+        ...{ organization_id: 'org-1', service_account_id: 'svac_1' },
+      },
+    });
+    expect((await cli(['show', 'keyless-claude'])).stdout).toMatch(/^federation rule id +fdrl_1$/m);
+    const elsewhere = await cli(['update', 'keyless-claude', '--url', 'https://claude.example.com']);
+    expect([elsewhere.code, elsewhere.stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        '--url must be at a host of the cloud itself, such as https://api.anthropic.com',
+      ),
+    ]);
+    const half = await cli(['add', 'half', '--preset', 'vertex', '--source', 'federation']);
+    expect([half.code, half.stderr]).toEqual([1, expect.stringContaining('--identity-token: is needed')]);
+  });
+
+  it('replaces a stored access key by the identity of the gateway, and stores one again', async () => {
+    const key = ['--access-key-id', KEY_ID];
+    await cli(['add', 'swapped', '--preset', 'bedrock', '--region', 'eu-central-1', ...key], AWS_SECRET);
+    const kept = await cli(['update', 'swapped', '--credentials', 'instance']);
+    expect([kept.code, kept.stderr]).toEqual([
+      1,
+      expect.stringContaining('must be null with these settings'),
+    ]);
+    expect(await cli(['update', 'swapped', '--credentials', 'instance', '--no-secret'])).toMatchObject({
+      code: 0,
+    });
+    expect(await shown('swapped')).toMatchObject({
+      secret_state: 'none',
+      auth_settings: { credentials: 'instance', region: 'eu-central-1', service: 'bedrock' },
+    });
+  });
+
   it('adds Vertex AI with a key file of several lines, and replaces it', async () => {
     const { privateKey } = generateKeyPairSync('rsa', {
       modulusLength: 2048,

@@ -39,6 +39,7 @@ describe('loadEnv', () => {
       upstreamConnectTimeoutMs: 10_000,
       upstreamHeadersTimeoutMs: 900_000,
       upstreamIdleTimeoutMs: 900_000,
+      identityTokenFiles: [],
       journalFsyncMs: 100,
       requestLogRetentionDays: 90,
       jobs: 'on',

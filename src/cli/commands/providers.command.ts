@@ -12,6 +12,7 @@ import {
   type AuthOptions,
   authSettingsOf,
   readProviderSecret,
+  takesSecret,
 } from './providers/provider-auth.js';
 import { COLUMNS, providerLines, statusOf } from './providers/provider-output.js';
 import { addResealCommand } from './reseal.command.js';
@@ -70,6 +71,8 @@ Examples:
   postern providers add claude-code
   postern providers add bedrock --region eu-central-1 --access-key-id AKIA… < secret-access-key.txt
   postern providers add vertex < service-account.json
+  postern providers add vertex --source metadata
+  postern providers add bedrock --region eu-central-1 --credentials web-identity --identity-token aws --role-arn arn:aws:iam::…
   postern providers add big-box --preset vllm --url http://10.0.0.5:8000`,
     )
     .action(action(add));
@@ -179,13 +182,17 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
     throw new CliError(`--url ${remedy}${why}`);
   }
   const auth = options.auth ?? preset?.auth;
-  const asks = options.secret ?? (auth === 'client' ? false : (preset?.needsSecret ?? true));
+  const { auth_settings: settings } = authSettingsOf(
+    options,
+    auth === preset?.auth ? preset?.authSettings : {},
+  );
+  const asks = options.secret ?? (takesSecret(auth, settings) && (preset?.needsSecret ?? true));
   const secret = asks ? await readProviderSecret(`Secret of ${preset?.title ?? name!}`, auth) : null;
   const provider = await api.post<ProviderView>('providers', {
     ...{ name, url, secret },
     ...(auth !== undefined && { auth }),
     ...(options.default !== undefined && { default: options.default }),
-    ...authSettingsOf(options, auth === preset?.auth ? preset?.authSettings : {}),
+    ...(settings !== undefined && { auth_settings: settings }),
     ...catalogOf(options),
     ...onDisconnectOf({ onDisconnect: options.onDisconnect ?? preset?.onDisconnect }),
   });

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../errors/gateway-error.js';
-import type { IssuedToken } from './token-endpoint.js';
+import type { Issued } from './token-endpoint.js';
 
 /** A token is renewed this long before its end, or after half of its life if that is later. */
 const RENEW_BEFORE_MS = 300_000;
@@ -9,8 +9,8 @@ const MAX_PAUSE_MS = 30_000;
 /** A token that the provider rejected is dropped at most once in this time: the reason may be another one. */
 const REJECTION_PAUSE_MS = 30_000;
 
-interface HeldToken {
-  readonly value: string;
+interface Held<T> {
+  readonly value: T;
   readonly endsAt: Instant;
   readonly renewAt: Instant;
 }
@@ -30,12 +30,12 @@ export interface Clocks {
 const CLOCKS: Clocks = { monotonic: () => performance.now(), wall: () => Date.now() };
 
 /**
- * The access token of one provider: requested when a call needs it, renewed before its end while calls go on with the old
- * one, with one request under way at most.
+ * The access token, or any other credential that expires, of one provider: requested when a call needs it, renewed before
+ * its end while calls go on with the old one, with one request under way at most.
  */
-export class AccessTokens {
-  private held: HeldToken | null = null;
-  private pending: Promise<string> | null = null;
+export class AccessTokens<T = string> {
+  private held: Held<T> | null = null;
+  private pending: Promise<T> | null = null;
   private failures = 0;
   /** No request before this (monotonic). */
   private pausedUntil = -Infinity;
@@ -47,7 +47,7 @@ export class AccessTokens {
    * @param onFailure called with the reason when a request failed, and with whether calls go on with a token that has not ended
    */
   constructor(
-    private readonly request: () => Promise<IssuedToken>,
+    private readonly request: () => Promise<Issued<T>>,
     private readonly onFailure: (reason: Error, hasToken: boolean) => void,
     private readonly clocks: Clocks = CLOCKS,
   ) {}
@@ -57,7 +57,7 @@ export class AccessTokens {
    *
    * @throws GatewayError provider_credential_unavailable
    */
-  get(): string | Promise<string> {
+  get(): T | Promise<T> {
     const { held } = this;
     if (held !== null && !this.isPast(held.renewAt)) return held.value;
     if (this.pending === null && this.clocks.monotonic() >= this.pausedUntil) this.renew();
@@ -67,7 +67,7 @@ export class AccessTokens {
   }
 
   /** The provider responded with 401 to a call with this token, which may have been revoked: the next call gets a new one. */
-  rejected(token: string): void {
+  rejected(token: T): void {
     const now = this.clocks.monotonic();
     // Of the calls that were under way with it, the first one drops it.
     if (this.held?.value !== token || now < this.keptUntil) return;

@@ -1,7 +1,8 @@
 import { createPrivateKey } from 'node:crypto';
 import { ServiceError } from '../../errors/service-error.js';
 import { hostProblem } from '../../platform/provider-url.js';
-import { type AuthSettings, type CloudAuth, isCloudAuth } from './auth-kinds.js';
+import { type AuthSettings, type CloudAuth, isCloudAuth, isKeyless } from './auth-kinds.js';
+import { checkKeyless, keylessSettingNames, type SettingChanges } from './keyless/keyless-settings.js';
 
 /** A secret as it is encrypted, with the settings that belong to it. */
 export interface CheckedCredential {
@@ -10,9 +11,7 @@ export interface CheckedCredential {
   secret: string | null;
 }
 
-/** Null removes a setting. */
-export type SettingChanges = Partial<Record<keyof AuthSettings, string | null>>;
-
+/** Of those that store a secret. */
 interface Kind {
   /** The settings that an administrator may give. */
   readonly given: readonly (keyof AuthSettings)[];
@@ -21,7 +20,7 @@ interface Kind {
   check(settings: AuthSettings, secret: string | null, changes: SettingChanges): CheckedCredential;
 }
 
-const KINDS: Record<CloudAuth, Kind> = {
+const KINDS: Partial<Record<CloudAuth, Kind>> = {
   'aws-sigv4': {
     given: ['region', 'service', 'access_key_id'],
     bound: ['access_key_id'],
@@ -68,6 +67,9 @@ const KINDS: Record<CloudAuth, Kind> = {
   },
 };
 
+/** Settings that come from a secret. */
+const OF_SECRETS: readonly (keyof AuthSettings)[] = ['client_email', 'token_url', 'access_key_id'];
+
 const CLIENT_SECRET = /^[\x21-\x7e]{1,4096}$/;
 const AWS_SECRET = /^[\x21-\x7e]{16,128}$/;
 const AWS_TOKEN = /^[\x21-\x7e]{1,8192}$/;
@@ -78,6 +80,7 @@ const DEFAULT_TOKEN_URL = 'https://oauth2.googleapis.com/token';
 /**
  * Checks settings and secret together. Temporary credentials of AWS replace the stored access key ID by their own.
  *
+ * @param origin scheme, host and port of the provider
  * @param settings as given, or as stored with the given changes
  * @param secret null: the stored one stays
  * @param changes the settings that were given
@@ -85,16 +88,31 @@ const DEFAULT_TOKEN_URL = 'https://oauth2.googleapis.com/token';
  */
 export function checkCredential(
   auth: CloudAuth,
+  origin: string,
   settings: AuthSettings,
   secret: string | null,
   changes: SettingChanges,
 ): CheckedCredential {
-  return KINDS[auth].check(settings, secret, changes);
+  const kind = KINDS[auth];
+  if (kind === undefined || isKeyless(auth, settings))
+    return { settings: checkKeyless(auth, settings, changes, origin), secret: null };
+  const names = [...kind.given, ...OF_SECRETS];
+  const other = (Object.keys(changes) as (keyof AuthSettings)[]).find(
+    (name) => changes[name] != null && !names.includes(name),
+  );
+  if (other !== undefined) {
+    const remedy = auth === 'aws-sigv4' ? 'credentials' : 'source';
+    throw invalid(other, `is for providers without a secret; give ${remedy} as well`);
+  }
+  // What was stored for a provider without a secret ends with it.
+  const own = Object.entries(settings).filter(([name]) => names.includes(name as keyof AuthSettings));
+  return kind.check(Object.fromEntries(own), secret, changes);
 }
 
 /** Names of the settings that an administrator may give for this way of authentication. */
 export function settingNames(auth: string): readonly string[] {
-  return isCloudAuth(auth) ? KINDS[auth].given : [];
+  if (!isCloudAuth(auth)) return [];
+  return [...new Set([...(KINDS[auth]?.given ?? []), ...keylessSettingNames(auth)])];
 }
 
 /** @throws ServiceError invalid for a setting that this way of authentication does not have */
@@ -113,7 +131,9 @@ export function needsSecretAgain(
 ): boolean {
   if (before.auth !== after.auth) return isCloudAuth(before.auth) || isCloudAuth(after.auth);
   if (!isCloudAuth(after.auth)) return false;
-  return KINDS[after.auth].bound.some((name) => before.auth_settings?.[name] !== after.auth_settings?.[name]);
+  return (KINDS[after.auth]?.bound ?? []).some(
+    (name) => before.auth_settings?.[name] !== after.auth_settings?.[name],
+  );
 }
 
 /** The secret access key alone, or the JSON that `aws configure export-credentials` prints. */

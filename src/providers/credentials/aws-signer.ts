@@ -2,11 +2,14 @@ import { hash } from 'node:crypto';
 import type { RequestSigner } from './request-signer.js';
 import { amzDate, authorizationOf, signingKey } from './sigv4.js';
 
-export interface AwsCredential {
+export interface AwsKeys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   /** Of temporary credentials; null for those of a user. */
   readonly sessionToken: string | null;
+}
+
+export interface AwsCredential extends AwsKeys {
   readonly region: string;
   readonly service: string;
 }
@@ -20,7 +23,10 @@ const REPLACED: ReadonlySet<string> = new Set([
   'x-amz-region-set',
 ]);
 
-/** Signs with AWS Signature Version 4: the method, the target, the body, and the headers that AWS requires. */
+/**
+ * Signs with AWS Signature Version 4: the method, the target, the body, and the headers that AWS requires. Credentials that
+ * are renewed have a signer each, so that what a call is signed with does not change under it.
+ */
 export class AwsSigner implements RequestSigner {
   private day = '';
   private key: Buffer = Buffer.alloc(0);

@@ -4,6 +4,7 @@ import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { Call } from '../call.js';
 import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from '../headers.js';
+import { noteRejection } from '../../providers/provider.js';
 import { statusOf } from '../http/error-response.js';
 import type { ExchangeServices } from './exchange-services.js';
 import { type BodyOwner, sendBody } from './request-body.js';
@@ -143,8 +144,8 @@ export class Exchange implements BodyOwner, PooledCall {
     }
     if (status < 200) return this.onInterim(status, rawHeaders);
     this.interim?.stop();
-    if (status === 401) this.call.provider.tokens?.rejected(this.call.provider.secret!);
     const headers = responseHeaders(rawHeaders, this.call.provider.secret, this.call.id);
+    if (status >= 400) noteRejection(this.call.provider, status, headers);
     this.expectedBytes = bodyLength(this.req.method, status, headers);
     if (this.record.altered !== null) headers.push('x-gateway-altered', this.record.altered);
     const notStored =

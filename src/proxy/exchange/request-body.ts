@@ -55,7 +55,7 @@ export function sendGathered(owner: BodyOwner): void {
   const declared = req.headers['content-length'];
   const body = replacement ?? gathered!;
   // A signed body has a known length, and not every service of AWS takes one in chunks.
-  if (declared === undefined && provider.signer === null) owner.send(inOneChunk(body));
+  if (declared === undefined && !provider.signs) owner.send(inOneChunk(body));
   else owner.send(body, replacement === null && declared ? declared : String(body.length));
 }
 

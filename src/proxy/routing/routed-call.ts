@@ -260,8 +260,8 @@ export class RoutedCall {
   }
 
   /** A signature needs the whole body. It was not gathered if the provider has been changed meanwhile. */
-  private canSign({ signer }: Provider): boolean {
-    return signer === null || this.admitted!.body !== null || this.admitted!.requestBytes === 0;
+  private canSign({ signs }: Provider): boolean {
+    return !signs || this.admitted!.body !== null || this.admitted!.requestBytes === 0;
   }
 
   private withModel(target: Target, provider: Provider, models: ReadonlyMap<string, string>): Choice | null {

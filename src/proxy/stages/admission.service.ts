@@ -36,7 +36,7 @@ export class AdmissionService {
     const { grant } = call.caller;
     const policies = this.policies.of(grant);
     // Most calls have none: nothing is read or allocated for them.
-    if (policies === null && call.routed === null && call.provider.signer === null && grant.cache === null)
+    if (policies === null && call.routed === null && !call.provider.signs && grant.cache === null)
       return this.forwarder.forward(call);
     const asked = policies ?? NO_POLICIES;
     const admitted = new PolicyCall(call.req);
@@ -49,7 +49,7 @@ export class AdmissionService {
 
   /** Null if nobody needs the body. */
   private gatheringFor(call: Call, admitted: PolicyCall, policies: readonly CallPolicy[]): Gathering | null {
-    const isSigned = call.targetProviders().some(({ signer }) => signer !== null);
+    const isSigned = call.targetProviders().some(({ signs }) => signs);
     const isRequired =
       admitted.requestBytes !== 0 &&
       (isSigned ||

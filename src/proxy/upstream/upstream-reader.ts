@@ -62,7 +62,7 @@ export function openClient(
 
 /** The headers of a GET request with the secret of the provider. */
 export function headersFor(
-  { credential, signer }: Provider,
+  { credential, signer, beta }: Provider,
   path: string,
 ): Record<string, string> | string[] {
   if (signer !== null) return signer.sign('GET', path, [], null);
@@ -70,6 +70,7 @@ export function headersFor(
   return {
     [credential.name]: credential.value,
     // Anthropic rejects every call without it (its API reference, Versioning); other providers ignore it.
-    ...(credential.name === 'x-api-key' && { 'anthropic-version': '2023-06-01' }),
+    ...((credential.name === 'x-api-key' || beta !== null) && { 'anthropic-version': '2023-06-01' }),
+    ...(beta !== null && { 'anthropic-beta': beta }),
   };
 }

@@ -1,9 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { Client } from 'undici';
+import { buildConnector, Client } from 'undici';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
-import { TokenEndpoint, TokenError, type TokenResponse } from '../../providers/credentials/token-endpoint.js';
+import {
+  type MetadataCloud,
+  METADATA_ORIGINS,
+} from '../../providers/credentials/keyless/metadata-services.js';
+import {
+  type RequestHeaders,
+  TokenEndpoint,
+  TokenError,
+  type TokenResponse,
+} from '../../providers/credentials/token-endpoint.js';
 import { verdictOfError } from '../../providers/provider-probe.js';
 import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
@@ -11,6 +20,8 @@ import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
 /** Calls wait for it. */
 const MAX_MS = 15_000;
 const MAX_BYTES = 65_536;
+/** It is on the same machine. */
+const MAX_METADATA_CONNECT_MS = 2_000;
 
 /** Requests access tokens over a connection with the same rules as for calls: addresses, TLS, egress proxy, timeouts. */
 @Injectable()
@@ -22,24 +33,61 @@ export class UpstreamTokenEndpoint extends TokenEndpoint {
     super();
   }
 
-  async post(url: string, form: URLSearchParams): Promise<TokenResponse> {
-    const { origin, pathname, search } = new URL(url);
+  async post(
+    url: string,
+    body: URLSearchParams | Readonly<Record<string, unknown>>,
+    headers: RequestHeaders = {},
+  ): Promise<TokenResponse> {
     const connect = upstreamConnector({
       connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, MAX_MS),
       proxyUrl: this.env.upstreamProxyUrl,
       isProxyLoop: (socket) => isProxyLoop(this.host, socket),
     });
+    const isForm = body instanceof URLSearchParams;
+    const request = {
+      method: 'POST',
+      headers: {
+        'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json',
+        accept: 'application/json',
+        ...headers,
+      },
+      body: isForm ? body.toString() : JSON.stringify(body),
+    } as const;
+    return this.ask(url, (options, callback) => void connect(options, callback), request);
+  }
+
+  async metadata(
+    cloud: MetadataCloud,
+    url: string,
+    headers: RequestHeaders,
+    method: 'GET' | 'PUT' = 'GET',
+  ): Promise<TokenResponse> {
+    if (this.env.cloudIdentity !== cloud)
+      throw new TokenError(
+        `the metadata service is asked only with CLOUD_IDENTITY=${cloud} in the environment`,
+      );
+    if (!METADATA_ORIGINS[cloud].includes(new URL(url).origin))
+      throw new TokenError(`the metadata service must be at one of ${METADATA_ORIGINS[cloud].join(', ')}`);
+    // Directly: another machine's identity would be the one of an egress proxy.
+    const timeout = Math.min(this.env.upstreamConnectTimeoutMs, MAX_METADATA_CONNECT_MS);
+    return this.ask(url, buildConnector({ timeout }), { method, headers, body: null });
+  }
+
+  private async ask(
+    url: string,
+    connect: buildConnector.connector,
+    request: { method: 'GET' | 'POST' | 'PUT'; headers: RequestHeaders; body: string | null },
+  ): Promise<TokenResponse> {
+    const { origin, pathname, search } = new URL(url);
     const client = new Client(origin, {
-      connect: (options, callback) => void connect(options, callback),
+      connect,
       headersTimeout: Math.min(this.env.upstreamHeadersTimeoutMs, MAX_MS),
       bodyTimeout: MAX_MS,
     });
     try {
       const { statusCode, headers, body } = await client.request({
-        method: 'POST',
+        ...request,
         path: pathname + search,
-        headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
-        body: form.toString(),
         signal: AbortSignal.timeout(MAX_MS),
       });
       const chunks: Buffer[] = [];

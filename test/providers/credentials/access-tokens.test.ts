@@ -8,7 +8,7 @@ class Bench {
   requests = 0;
   readonly failures: [message: string, hasToken: boolean][] = [];
   private settle: { resolve: (token: IssuedToken) => void; reject: (error: Error) => void }[] = [];
-  readonly tokens = new AccessTokens(
+  readonly tokens: AccessTokens = new AccessTokens(
     () => {
       this.requests++;
       return new Promise((resolve, reject) => this.settle.push({ resolve, reject }));

@@ -1,6 +1,15 @@
 import { PasswordInput, Select, Text, TextInput } from '@mantine/core';
 import type { ApiError } from '../../api/client';
-import { API_KEY, type Auth, AUTH_CHOICES, AUTHS, type Settings, settingsOf } from './auth';
+import {
+  API_KEY,
+  type Auth,
+  AUTH_CHOICES,
+  AUTHS,
+  inputsOf,
+  type Settings,
+  settingsOf,
+  sourceChoices,
+} from './auth';
 
 interface Props {
   auth: Auth;
@@ -17,7 +26,8 @@ const NOT_NEEDED = 'Leave it empty if the provider needs none. ';
 
 /** How a provider authenticates calls: the kind, its settings, and the secret, which is never shown again. */
 export function AuthFields({ auth, settings, secret, isStored, needsSecret, error, onChange }: Props) {
-  const kind = AUTHS[auth];
+  const { secret: about, fields } = inputsOf(auth, settings);
+  const { keyless } = AUTHS[auth];
   return (
     <>
       <Select
@@ -37,7 +47,18 @@ export function AuthFields({ auth, settings, secret, isStored, needsSecret, erro
           gateway key as x-gateway-key.
         </Text>
       )}
-      {kind.fields.map(({ name, ...field }) => (
+      {keyless !== undefined && (
+        <Select
+          label="Credential"
+          description="Where it comes from. The identity of the gateway can take the place of a stored secret."
+          allowDeselect={false}
+          data={sourceChoices(auth)}
+          value={settings[keyless.setting] ?? ''}
+          onChange={(value) => onChange({ settings: { ...settings, [keyless.setting]: value ?? '' } })}
+          error={error?.of(`auth_settings.${keyless.setting}`)}
+        />
+      )}
+      {fields.map(({ name, ...field }) => (
         <TextInput
           key={name}
           {...field}
@@ -50,13 +71,13 @@ export function AuthFields({ auth, settings, secret, isStored, needsSecret, erro
           spellCheck={false}
         />
       ))}
-      {kind.secret !== null && (
+      {about !== null && (
         <PasswordInput
           label={isStored ? 'New secret' : 'Secret'}
           description={
             isStored
-              ? `${kind.secret} Leave it empty to keep the present one.`
-              : `${kind.secret} ${kind.secret === API_KEY && !needsSecret ? NOT_NEEDED : ''}Stored encrypted and never shown again.`
+              ? `${about} Leave it empty to keep the present one.`
+              : `${about} ${about === API_KEY && !needsSecret ? NOT_NEEDED : ''}Stored encrypted and never shown again.`
           }
           required={needsSecret}
           value={secret}

@@ -9,7 +9,7 @@ import { ExactTime, RelativeTime } from '../../figures/figure';
 import { DialogButton } from '../../forms/dialog-button';
 import { RemoveAction } from '../../forms/remove-action';
 import { OwnUsage } from '../../usage/own-usage';
-import { AUTHS } from './auth';
+import { AUTHS, inputsOf, sourceLabel } from './auth';
 import { type Provider, SECRET_STATES } from './provider';
 import { ProviderForm } from './provider-form';
 import { ProbeResult, useProviderTest } from './provider-test';
@@ -65,10 +65,10 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
           ['Secret', secret.label],
           ['Secret set', secretAt === undefined ? undefined : <RelativeTime at={secretAt} />],
           ['Authentication', AUTHS[shown.auth].label],
-          ...AUTHS[shown.auth].fields.map(({ name, label }): [string, string | undefined] => [
-            label,
-            shown.auth_settings?.[name],
-          ]),
+          ['Credential', sourceLabel(shown.auth, shown.auth_settings)],
+          ...inputsOf(shown.auth, shown.auth_settings).fields.map(
+            ({ name, label }): [string, string | undefined] => [label, shown.auth_settings?.[name]],
+          ),
           ['Service account', shown.auth_settings?.client_email],
           [
             'Client disconnects',

@@ -4,7 +4,7 @@ import { api } from '../../api/client';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
-import { AUTHS, changed, filled, type Settings, settingsOf } from './auth';
+import { changed, filled, inputsOf, type Settings, settingsOf } from './auth';
 import { AuthFields } from './auth-fields';
 import { PRESETS } from './presets';
 import type { Provider } from './provider';
@@ -68,6 +68,7 @@ export function ProviderForm({
   const newSettings =
     changes.auth === undefined ? changed(draft.auth, storedSettings, settings) : filled(draft.auth, settings);
   const hasChanges = Object.keys(changes).length > 0 || newSettings !== undefined || secret !== '';
+  const takesSecret = inputsOf(draft.auth, settings).secret !== null;
   const { form, rejected: error } = useSave(
     async (): Promise<Provider> => {
       if (shown !== undefined) {
@@ -77,7 +78,9 @@ export function ProviderForm({
           body: {
             ...body,
             ...(newSettings !== undefined && { auth_settings: newSettings }),
-            ...(changes.auth === 'client' ? { secret: null } : secret !== '' && { secret }),
+            ...(takesSecret
+              ? secret !== '' && { secret }
+              : shown.secret_state !== 'none' && { secret: null }),
           },
           shown,
         });
@@ -89,7 +92,7 @@ export function ProviderForm({
         body: {
           ...body,
           url: body.url.replace('<region>', settings.region ?? ''),
-          secret: secret === '' || AUTHS[draft.auth].secret === null ? null : secret,
+          secret: secret === '' || !takesSecret ? null : secret,
           ...(auth_settings !== undefined && { auth_settings }),
           ...(catalog !== null && { catalog }),
         },
@@ -115,7 +118,7 @@ export function ProviderForm({
       });
     }
   };
-  const needsSecret = preset !== null && PRESETS[preset]?.needsSecret === true && draft.auth !== 'client';
+  const needsSecret = preset !== null && PRESETS[preset]?.needsSecret === true && takesSecret;
   return (
     <FormModal
       title={shown === undefined ? 'Add a provider' : `Edit provider ${shown.name}`}
