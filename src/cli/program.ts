@@ -69,6 +69,32 @@ const COMMANDS: readonly (() => Command)[] = [
 /** What people call `status`, with what Commander takes it for. A module may have commands of these names. */
 const MEANS_STATUS = /^(error: unknown command '(?:health|system)')$(?:\n\(Did you mean .*\?\)$)?/m;
 
+/** The error of Commander for a command that is not there, with what it takes it for. */
+const UNKNOWN = /^(error: unknown command '(.+)')$(?:\n\(Did you mean .*\?\)$)?/m;
+/** More commands of one name below others are no hint. */
+const MOST_HINTS = 3;
+
+/** Names the commands below others that are called like an unknown one: "prices reprice" for "reprice". */
+function withHints(text: string, program: Command): string {
+  return text.replace(UNKNOWN, (error, unknown: string, name: string) => {
+    const meant = program.commands.filter(({ commands }) => commands.some((below) => below.name() === name));
+    if (meant.length === 0 || meant.length > MOST_HINTS) return error;
+    return `${unknown}\n(Did you mean ${meant.map((above) => cliCommand(`${above.name()} ${name}`)).join(' or ')}?)`;
+  });
+}
+
+const HELP_OPTIONS: readonly string[] = ['-h', '--help'];
+
+/** Help was asked for of a command that is not there. */
+class UnknownCommand extends Error {}
+
+/** Commander prints the help of the command above instead. @throws UnknownCommand */
+function rejectUnknown({ command }: { command: Command }): string {
+  const word = command.args.find((arg) => arg !== HELP);
+  if (command.commands.length > 0 && word !== undefined && !word.startsWith('-')) throw new UnknownCommand();
+  return '';
+}
+
 /** Asks for all commands: of Commander itself. */
 const HELP = 'help';
 
@@ -78,7 +104,7 @@ const HELP = 'help';
  */
 function wantsModules(args: readonly string[], own: readonly Command[]): boolean {
   const word = args.find((arg) => !arg.startsWith('-'));
-  if (word === undefined) return args.includes('--help') || args.includes('-h');
+  if (word === undefined) return args.some((arg) => HELP_OPTIONS.includes(arg));
   return word === HELP || !own.some((command) => command.name() === word);
 }
 
@@ -101,7 +127,7 @@ function program(own: readonly Command[], more: readonly (() => Command)[]): Com
     .configureOutput({
       writeOut: (text) => process.stdout.write(withCliCommand(text)),
       outputError: (text, write) =>
-        write(text.replace(MEANS_STATUS, `$1\n(Did you mean ${cliCommand('status')}?)`)),
+        write(withHints(text.replace(MEANS_STATUS, `$1\n(Did you mean ${cliCommand('status')}?)`), program)),
     })
     .addHelpText(
       'after',
@@ -133,6 +159,7 @@ Examples:
       throw new CliError(`a module adds the command "${name}", which there is already; rename it`);
     program.addCommand(command);
   }
+  program.addHelpText('beforeAll', rejectUnknown);
   addGlobalOptions(program);
   inheritSettings(program, []);
   return program;
@@ -168,6 +195,12 @@ export async function run(args: readonly string[], more: readonly (() => Command
       })
       .parseAsync(args, { from: 'user' });
   } catch (error) {
+    // The same without the question for help fails, and says what is unknown.
+    if (error instanceof UnknownCommand)
+      return run(
+        args.filter((arg) => arg !== HELP && !HELP_OPTIONS.includes(arg)),
+        more,
+      );
     console.error(await explain(error, running));
     process.exitCode = 1;
   }
