@@ -9,6 +9,8 @@ export interface CallOptions {
   group?: string;
   team?: string;
   key?: string;
+  owner?: string;
+  costCenter?: string;
   provider?: string;
   model?: string;
   status?: string;
@@ -40,6 +42,8 @@ export function addCallOptions(command: Command): Command {
     .option('--group <name or id>', 'filter by group of teams')
     .option('--team <name or id>', 'filter by team')
     .option('--key <key>', 'filter by key: team/name, prefix or ID')
+    .option('--owner <owner>', 'filter by owner of the key or its team')
+    .option('--cost-center <name>', 'filter by cost center of the key or its team')
     .option('--provider <name>', 'filter by provider')
     .option('--model <name>', 'filter by model')
     .option('--status <statuses>', 'filter by HTTP status, for example 429 or 4xx,5xx')
@@ -85,12 +89,35 @@ export function addPageOptions(command: Command): Command {
 
 /** The options as parameters of the admin API. */
 export async function callQuery(api: Api, options: CallOptions & TimeOptions): Promise<Query> {
-  const { group, team, key, provider, model, status, outcome, failed, minDurationMs, recordedAfter } =
-    options;
+  const {
+    group,
+    team,
+    key,
+    owner,
+    costCenter,
+    provider,
+    model,
+    status,
+    outcome,
+    failed,
+    minDurationMs,
+    recordedAfter,
+  } = options;
   const { tag, endUser, session, providerRequestId, providerError, usageFinal } = options;
   const range = parseRange(options, await api.zone());
   return {
-    ...{ group, team, provider, model, status, outcome, min_duration_ms: minDurationMs, ...range },
+    ...{
+      group,
+      team,
+      owner,
+      cost_center: costCenter,
+      provider,
+      model,
+      status,
+      outcome,
+      min_duration_ms: minDurationMs,
+      ...range,
+    },
     ...{
       tag,
       end_user: endUser,

@@ -57,6 +57,16 @@ export class KeyNames {
     return new Map(rows.map(({ key_id, value }) => [key_id, value]));
   }
 
+  /** The IDs of the keys that have this owner and this cost center, of their own or of their team. @internal */
+  async idsOf({ owner, cost_center: center }: { owner?: string; cost_center?: string }): Promise<string[]> {
+    const rows = await this.dataSource.query<{ key_id: string }[]>(
+      `SELECT key_id FROM (${KEY_ANNOTATIONS}) AS keys
+       WHERE ($1::text IS NULL OR owner = $1) AND ($2::text IS NULL OR cost_center = $2)`,
+      [owner ?? null, center ?? null],
+    );
+    return rows.map(({ key_id }) => key_id);
+  }
+
   /**
    * Groups by the ID of the team, without teams that are in none.
    *

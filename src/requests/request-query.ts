@@ -32,6 +32,8 @@ export interface RequestFilter {
   teams?: readonly string[];
   /** IDs of the teams of a group. */
   group_teams?: readonly string[];
+  /** IDs of the keys with an owner or a cost center. */
+  noted_keys?: readonly string[];
   /** Team ID. */
   team?: string;
   /** Key ID. */
@@ -94,6 +96,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('started_at < ?', filter.to)
     .add('team_id = ANY (?)', filter.teams)
     .add('team_id = ANY (?)', filter.group_teams)
+    .add('key_id = ANY (?)', filter.noted_keys)
     .add('team_id = ?', filter.team)
     .add('key_id = ?', filter.key)
     .add('provider = ?', filter.provider)

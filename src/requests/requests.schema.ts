@@ -121,6 +121,14 @@ export const callFilter = {
       description: `Only calls with this key, by its ID or its first ${SHOWN_LENGTH} characters. Never send a whole key.`,
       example: 'ptn_4fGh7Kq2',
     }),
+  owner: searchText().optional().meta({
+    description: 'Only calls with the keys that now have this owner, of their own or of their team.',
+    example: 'jane@example.com',
+  }),
+  cost_center: searchText().optional().meta({
+    description: 'Only calls with the keys that now have this cost center, of their own or of their team.',
+    example: 'CC-4711',
+  }),
   provider: searchText().optional().meta({ description: 'Only calls to this provider.', example: 'openai' }),
   model: searchText().optional().meta({ description: 'Only calls for this model.', example: 'gpt-4o-mini' }),
   status: z

@@ -15,7 +15,7 @@ export interface UsageSource {
 }
 
 /** Filters that can be applied to half-hourly sums. */
-const SLOT_FILTERS = ['teams', 'group_teams', 'team', 'key', 'provider', 'model', 'from', 'to'];
+const SLOT_FILTERS = ['teams', 'group_teams', 'noted_keys', 'team', 'key', 'provider', 'model', 'from', 'to'];
 
 /** Can the half-hourly sums answer this question? Else only the rows can. */
 export function fitsSlots(groups: readonly UsageGroup[], filter: RequestFilter, zone: string): boolean {
@@ -232,6 +232,7 @@ function rangesOf(days: readonly Date[]): Date[][] {
 const CONDITION = {
   teams: (value: string) => `team_id = ANY (${value})`,
   group_teams: (value: string) => `team_id = ANY (${value})`,
+  noted_keys: (value: string) => `key_id = ANY (${value})`,
   team: (value: string) => `team_id = ${value}`,
   key: (value: string) => `key_id = ${value}`,
   provider: (value: string) => `provider = ${value}`,

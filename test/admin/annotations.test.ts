@@ -219,6 +219,36 @@ describe('usage by cost center', () => {
     ]);
   });
 
+  it('and by owner filters calls, from sums and rows, the list, the export and the command line', async () => {
+    for (const [filter, key, calls] of [
+      ['owner=ann', 'inherits', 3],
+      ['cost_center=CC-own', 'its own', 2],
+      ['owner=ben&cost_center=CC-own', 'its own', 2],
+    ] as const) {
+      for (const groups of ['key', 'key,end_user']) {
+        const { data, totals } = await usage(`group_by=${groups}&${filter}`);
+        expect([filter, groups, data.map((row) => row.calls), totals?.calls]).toEqual([
+          filter,
+          groups,
+          [calls],
+          calls,
+        ]);
+      }
+      const list = await postern.admin<{ data: { key_id: string }[] }>('GET', `/requests?${filter}`);
+      expect(list.data.map(({ key_id }) => key_id)).toEqual(Array(calls).fill(ids[key]));
+      const exported = await fetch(`${postern.url}/admin/v1/requests/export?${filter}`, {
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      });
+      expect((await exported.text()).trimEnd().split('\n')).toHaveLength(calls);
+    }
+    for (const filter of ['owner=ann&cost_center=CC-own', 'owner=nobody']) {
+      expect((await postern.admin<Page>('GET', `/requests?${filter}`)).data).toEqual([]);
+      expect((await usage(`group_by=key&${filter}`)).data).toEqual([]);
+    }
+    const { stdout } = await cli('usage', '--group-by', 'key', '--owner', 'ben', '--cost-center', 'CC-own');
+    expect(stdout).toMatch(/\ncharged\/its own +ptn_\S+ +2 /);
+  });
+
   it('follows a change at once, also for earlier calls', async () => {
     await postern.admin('PATCH', `/keys/${ids['its own']}`, { cost_center: null });
     const { data } = await usage('group_by=cost_center');

@@ -7,6 +7,8 @@ export const FIELDS = {
   group: { label: 'Group', input: 'suggest', hint: 'Of teams' },
   team: { label: 'Team', input: 'choice' },
   key: { label: 'Key', input: 'choice' },
+  owner: { label: 'Owner', input: 'text', hint: 'Of the key or its team, whole' },
+  cost_center: { label: 'Cost center', input: 'text', hint: 'Of the key or its team, whole' },
   provider: { label: 'Provider', input: 'choice' },
   model: { label: 'Model', input: 'suggest' },
   failed: { label: 'Result', input: 'choice' },

@@ -47,6 +47,7 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   to: `started_at < ${time('to')}`,
   teams: `has(splitByChar(',', {teams: String}), toString(team_id))`,
   group_teams: `has(splitByChar(',', {group_teams: String}), toString(team_id))`,
+  noted_keys: `has(splitByChar(',', {noted_keys: String}), toString(key_id))`,
   team: 'team_id = toUUID({team: String})',
   key: 'key_id = toUUID({key: String})',
   provider: 'provider = {provider: String}',
