@@ -109,7 +109,11 @@ describe('postern prices', () => {
     });
     expect((await remote('prices set typo x --input 1')).stdout).toMatch(note);
     for (const catalog of ['own', 'shared'])
-      expect((await remote(`prices set ${catalog} x --input 1`)).stdout).toMatch(/^Set the price of .*\n$/);
+      expect((await remote(`prices set ${catalog} x --input 1`)).stdout).toMatch(
+        /^Set the price of .*\nCalls of the last 7 days .*\n {2}\S*postern prices reprice --from 30d --model x --dry-run\n$/,
+      );
+    const pattern = await remote('prices set own x* --input 1');
+    expect(pattern.stdout).toMatch(/prices reprice --from 30d --dry-run\n$/);
     for (const { id } of (await json<{ data: { id: string }[] }>('prices list --source custom')).data)
       await remote(`prices remove ${id}`);
   });

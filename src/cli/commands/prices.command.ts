@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
 import type { MissingPrices, PriceView, RepricedView, Resolution } from '../../pricing/prices.schema.js';
+import { cliCommand, shellQuoted } from '../../platform/cli-command.js';
 import { formatDecimal, parseDecimal } from '../../platform/decimal.js';
 import type { ProviderView } from '../../providers/providers.schema.js';
 import { type Api, path } from '../api.js';
@@ -166,7 +167,9 @@ async function set({ api, out }: Session, options: Amounts, catalog?: string, mo
   out.result(price, () => `Set the price of ${nameOf(price)} (${price.id}).`);
   if (!out.printsNotes) return;
   const { data } = await api.get<Page<ProviderView>>('providers');
-  if (!data.some((provider) => [provider.name, provider.catalog].includes(price.catalog)))
+  if (data.some((provider) => [provider.name, provider.catalog].includes(price.catalog)))
+    out.note(aboutStoredCalls(price));
+  else
     out.note(
       `No provider is called ${price.catalog} or has that price list, so the price applies to no call. ` +
         `Providers: ${data.map(({ name }) => name).join(', ') || 'none'}.`,
@@ -183,6 +186,7 @@ async function update({ api, out }: Session, options: Amounts, id?: string) {
   }
   const price = await api.patch<PriceView>(path('prices', id!), change);
   out.result(price, () => `Updated the price of ${nameOf(price)} (${price.id}).`);
+  out.note(aboutStoredCalls(price));
 }
 
 async function resolve({ api, out }: Session, { at }: { at?: string }, provider?: string, model?: string) {
@@ -243,6 +247,15 @@ async function reprice(session: Session, { model, dryRun = false, ...options }: 
     () =>
       `${dryRun ? 'Would change' : 'Changed'} ${count(changed)} of ${count(rows)} calls: ` +
       `${before} USD before, ${after} USD after.`,
+  );
+}
+
+/** Calls of a pattern are repriced with those of all models. */
+function aboutStoredCalls({ model }: PriceView): string {
+  const only = model.endsWith('*') ? '' : ` --model ${shellQuoted(model)}`;
+  return (
+    'Calls of the last 7 days that have no cost get one within two minutes. Reprice others:\n  ' +
+    cliCommand(`prices reprice --from 30d${only} --dry-run`)
   );
 }
 

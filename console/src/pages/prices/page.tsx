@@ -1,4 +1,4 @@
-import { Button, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Text } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { api } from '../../api/client';
 import { useMayChange } from '../../app/session';
@@ -41,6 +41,7 @@ export default function Prices() {
   const [url, setUrl] = useUrlState();
   const mayChange = useMayChange();
   const [missing, setMissing] = useState<Missing>();
+  const [saved, setSaved] = useState<Price>();
   const { source, catalog, model } = url;
   const filter = { source, catalog, model };
   const prices = usePages<Price>(['prices', 'list', filter], (cursor, signal) =>
@@ -52,6 +53,11 @@ export default function Prices() {
   const close = () => {
     setMissing(undefined);
     setUrl({ new: undefined, reprice: undefined });
+  };
+  const showSaved = (price: Price) => {
+    setSaved(price);
+    setMissing(undefined);
+    setUrl({ new: undefined, open: undefined });
   };
   return (
     <>
@@ -66,6 +72,13 @@ export default function Prices() {
         )}
         {(prices.rows?.length !== 0 || isFiltered) && add}
       </PageHeader>
+      {saved !== undefined && (
+        <StoredCalls
+          of={saved}
+          onReprice={() => setUrl({ reprice: '1' })}
+          onClose={() => setSaved(undefined)}
+        />
+      )}
       <MissingPrices onPrice={setMissing} />
       <FilterForm fields={FILTERS} />
       <DataTable
@@ -96,12 +109,47 @@ export default function Prices() {
       <PriceDrawer
         shown={prices.rows?.find(({ id }) => id === url.open)}
         onClose={() => setUrl({ open: undefined })}
+        onSaved={showSaved}
       />
       {mayChange && (url.new === '1' || missing !== undefined) && (
-        <PriceForm subject={missing && { catalog: missing.provider, model: missing.model }} onClose={close} />
+        <PriceForm
+          subject={missing && { catalog: missing.provider, model: missing.model }}
+          onClose={close}
+          onSaved={showSaved}
+        />
       )}
-      {mayChange && url.reprice === '1' && <Reprice onClose={close} />}
+      {mayChange && url.reprice === '1' && <Reprice of={saved} onClose={close} />}
     </>
+  );
+}
+
+/** What a new price does to calls that are stored already. */
+function StoredCalls({
+  of: { model },
+  onReprice,
+  onClose,
+}: {
+  of: Price;
+  onReprice: () => void;
+  onClose: () => void;
+}) {
+  return (
+    <Alert
+      role="status"
+      variant="outline"
+      mb="md"
+      title={`Saved the price of ${model}`}
+      withCloseButton
+      closeButtonLabel="Close"
+      onClose={onClose}
+    >
+      Calls of the last 7 days that have no cost get one within two minutes. Other stored calls stay as they
+      are until you{' '}
+      <Anchor component="button" type="button" inherit underline="always" onClick={onReprice}>
+        reprice them
+      </Anchor>
+      .
+    </Alert>
   );
 }
 

@@ -12,21 +12,28 @@ import { PriceForm } from './price-form';
 import { Tiers } from './tiers';
 import { unitPricesOf } from './unit-fields';
 
+interface Props {
+  shown: Price;
+  onClose: () => void;
+  /** Called with a price that was added or changed here. */
+  onSaved: (price: Price) => void;
+}
+
 /** All of one price. Those of the catalogue cannot be changed, only overruled by one's own. */
-export function PriceDrawer({ shown, onClose }: { shown: Price | undefined; onClose: () => void }) {
+export function PriceDrawer({ shown, ...then }: Omit<Props, 'shown'> & { shown: Price | undefined }) {
   return (
-    <SideDrawer opened={shown !== undefined} onClose={onClose} title={shown?.model ?? 'Price'}>
-      {shown !== undefined && <Details shown={shown} onClose={onClose} />}
+    <SideDrawer opened={shown !== undefined} onClose={then.onClose} title={shown?.model ?? 'Price'}>
+      {shown !== undefined && <Details shown={shown} {...then} />}
     </SideDrawer>
   );
 }
 
-function Details({ shown, onClose }: { shown: Price; onClose: () => void }) {
+function Details({ shown, ...then }: Props) {
   const perMillion = (text: string | null) =>
     text === null ? undefined : `${amount(text)} per million tokens`;
   return (
     <Stack gap="md">
-      <Actions shown={shown} onClose={onClose} />
+      <Actions shown={shown} {...then} />
       <Facts
         facts={[
           ['Price list', shown.catalog],
@@ -52,20 +59,22 @@ function Details({ shown, onClose }: { shown: Price; onClose: () => void }) {
   );
 }
 
-function Actions({ shown, onClose }: { shown: Price; onClose: () => void }) {
+function Actions({ shown, onClose, onSaved }: Props) {
   if (!useMayChange()) return null;
   if (shown.source === 'catalog') {
     return (
       <Group gap="xs">
         <DialogButton label="Set your own price">
-          {(close) => <PriceForm subject={shown} onClose={close} />}
+          {(close) => <PriceForm subject={shown} onClose={close} onSaved={onSaved} />}
         </DialogButton>
       </Group>
     );
   }
   return (
     <Group gap="xs">
-      <DialogButton label="Edit">{(close) => <PriceForm shown={shown} onClose={close} />}</DialogButton>
+      <DialogButton label="Edit">
+        {(close) => <PriceForm shown={shown} onClose={close} onSaved={onSaved} />}
+      </DialogButton>
       <RemoveAction
         what="price"
         title={`Remove the price of ${shown.model}`}

@@ -67,15 +67,18 @@ function ofCatalogue(price: Price): Draft {
  * Adds a price for a model, or changes the one that is given.
  *
  * @param subject what a new price is for; it begins with the amounts of a price that the catalogue has
+ * @param onSaved called once the price is stored, in place of onClose
  */
 export function PriceForm({
   shown,
   subject,
   onClose,
+  onSaved,
 }: {
   shown?: Price;
   subject?: Pick<Price, 'catalog' | 'model'> & Partial<Price>;
   onClose: () => void;
+  onSaved: (price: Price) => void;
 }) {
   const stored = shown === undefined ? NEW : draftOf(shown);
   const [catalog, setCatalog] = useState(subject?.catalog ?? '');
@@ -87,7 +90,7 @@ export function PriceForm({
   const from =
     effective_from === undefined ? {} : { effective_from: effective_from ?? '1970-01-01T00:00:00Z' };
   const { form, rejected: error } = useSave(
-    () =>
+    (): Promise<Price> =>
       shown === undefined
         ? api.post('/admin/v1/prices', { body: { catalog, model, ...amounts, ...from } })
         : api.patch('/admin/v1/prices/{id}', {
@@ -95,8 +98,8 @@ export function PriceForm({
             body: { ...amounts, ...from },
             shown,
           }),
-    ['prices'],
-    onClose,
+    ['prices', 'attention'],
+    onSaved,
   );
   return (
     <FormModal
