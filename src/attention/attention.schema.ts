@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EXAMPLE_ID } from '../admin/fields.schema.js';
+import { EXAMPLE_ID, timestamp } from '../admin/fields.schema.js';
 
 /** What may need somebody, the most urgent first. */
 const ATTENTION_KINDS = [
@@ -44,13 +44,14 @@ const itemSchema = z
             example: EXAMPLE_ID,
           }),
           name: z.string().meta({ description: 'Its name; of a key `team/key`.', example: 'search/ci' }),
+          since: timestamp('When it began, of a provider that fails; else null.').nullable(),
+          detail: z.string().nullable().meta({
+            description: 'More about it; null if there is no more.',
+            example: '25 of 25 calls failed in the last minutes, mostly insufficient_quota',
+          }),
         }),
       )
       .meta({ description: 'The first 5 of them, of `provider_failing` all; empty for what has no name.' }),
-    detail: z.string().nullable().meta({
-      description: 'More about the first of them; null if there is no more.',
-      example: '25 of 25 calls failed in the last minutes, mostly insufficient_quota',
-    }),
   })
   .meta({ id: 'AttentionItem' });
 export type AttentionItem = z.output<typeof itemSchema>;

@@ -17,7 +17,7 @@ const NAMED = 5;
 /** One failed delivery may be a restart of its receiver. */
 const FAILED_ATTEMPTS = 3;
 
-type Name = AttentionItem['names'][number];
+type Name = Pick<AttentionItem['names'][number], 'id' | 'name'> & Partial<AttentionItem['names'][number]>;
 
 /** Collects what needs somebody: a few small queries, one after the other, so that they take one connection. */
 @Injectable()
@@ -65,16 +65,17 @@ export class AttentionService {
     const { reasons } = await this.readiness.now();
     const others = reasons.filter((reason) => failingSinks.length === 0 || !reason.startsWith(SINKS_BEHIND));
     const unpriced = await this.prices.missing();
-    const [first] = failing;
     return {
       missing: enabled.size === 0 ? item('provider_missing', 'critical', [], 1) : null,
       failing: item(
         'provider_failing',
         'critical',
-        failing.map(({ provider }) => ({ id: null, name: provider })),
-        failing.length,
-        first &&
-          `${first.failures} of ${first.calls} calls failed in the last minutes${first.reason === null ? '' : `, mostly ${first.reason}`}`,
+        failing.map(({ provider, since, calls, failures, reason }) => ({
+          id: null,
+          name: provider,
+          since: since.toISOString(),
+          detail: `${failures} of ${calls} calls failed in the last minutes${reason === null ? '' : `, mostly ${reason}`}`,
+        })),
       ),
       operating: [
         item('system_degraded', 'critical', others.map(named)),
@@ -83,7 +84,11 @@ export class AttentionService {
           'critical',
           unreadable.map((one) => ('name' in one ? one : { ...one, name: one.url })),
         ),
-        item('sink_failing', 'critical', failingSinks, failingSinks.length, failingSinks[0]?.last_error),
+        item(
+          'sink_failing',
+          'critical',
+          failingSinks.map(({ id, name, last_error: detail }) => ({ id, name, detail })),
+        ),
         item(
           'webhook_failing',
           'warning',
@@ -112,10 +117,14 @@ function item(
   level: AttentionItem['level'],
   names: readonly Name[],
   count = names.length,
-  detail: string | null = null,
 ): AttentionItem {
   const named = kind === 'provider_failing' ? names : names.slice(0, NAMED);
-  return { kind, level, count, names: named.map(({ id, name }) => ({ id, name })), detail };
+  return {
+    kind,
+    level,
+    count,
+    names: named.map(({ id, name, since = null, detail = null }) => ({ id, name, since, detail })),
+  };
 }
 
 function named(name: string): Name {

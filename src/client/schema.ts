@@ -9404,12 +9404,18 @@ export interface components {
                  * @example search/ci
                  */
                 name: string;
+                /**
+                 * Format: date-time
+                 * @description When it began, of a provider that fails; else null.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                since: string | null;
+                /**
+                 * @description More about it; null if there is no more.
+                 * @example 25 of 25 calls failed in the last minutes, mostly insufficient_quota
+                 */
+                detail: string | null;
             }[];
-            /**
-             * @description More about the first of them; null if there is no more.
-             * @example 25 of 25 calls failed in the last minutes, mostly insufficient_quota
-             */
-            detail: string | null;
         };
         Liveness: {
             /**
@@ -10381,6 +10387,10 @@ export interface operations {
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
                 key?: string;
+                /** @description Only calls with the keys that now have this owner, of their own or of their team. For example `jane@example.com`. */
+                owner?: string;
+                /** @description Only calls with the keys that now have this cost center, of their own or of their team. For example `CC-4711`. */
+                cost_center?: string;
                 /** @description Only calls to this provider. For example `openai`. */
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
@@ -10438,6 +10448,10 @@ export interface operations {
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
                 key?: string;
+                /** @description Only calls with the keys that now have this owner, of their own or of their team. For example `jane@example.com`. */
+                owner?: string;
+                /** @description Only calls with the keys that now have this cost center, of their own or of their team. For example `CC-4711`. */
+                cost_center?: string;
                 /** @description Only calls to this provider. For example `openai`. */
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
@@ -10499,6 +10513,10 @@ export interface operations {
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
                 key?: string;
+                /** @description Only calls with the keys that now have this owner, of their own or of their team. For example `jane@example.com`. */
+                owner?: string;
+                /** @description Only calls with the keys that now have this cost center, of their own or of their team. For example `CC-4711`. */
+                cost_center?: string;
                 /** @description Only calls to this provider. For example `openai`. */
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
@@ -10596,6 +10614,10 @@ export interface operations {
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
                 key?: string;
+                /** @description Only calls with the keys that now have this owner, of their own or of their team. For example `jane@example.com`. */
+                owner?: string;
+                /** @description Only calls with the keys that now have this cost center, of their own or of their team. For example `CC-4711`. */
+                cost_center?: string;
                 /** @description Only calls to this provider. For example `openai`. */
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
@@ -10665,6 +10687,10 @@ export interface operations {
                 team?: string;
                 /** @description Only calls with this key, by its ID or its first 12 characters. Never send a whole key. For example `ptn_4fGh7Kq2`. */
                 key?: string;
+                /** @description Only calls with the keys that now have this owner, of their own or of their team. For example `jane@example.com`. */
+                owner?: string;
+                /** @description Only calls with the keys that now have this cost center, of their own or of their team. For example `CC-4711`. */
+                cost_center?: string;
                 /** @description Only calls to this provider. For example `openai`. */
                 provider?: string;
                 /** @description Only calls for this model. For example `gpt-4o-mini`. */
@@ -10894,6 +10920,8 @@ export interface operations {
                 team?: string;
                 /** @description Only limits of this key, by ID. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 key?: string;
+                /** @description Only this limit. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
+                id?: string;
                 /** @description Only limits of the installation, of groups, of teams or of keys. */
                 scope?: "installation" | "group" | "team" | "key";
                 /** @description Only limits that name this provider. For example `openai`. */

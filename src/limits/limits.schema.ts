@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   EXAMPLE_ID,
+  id,
   oneOf,
   pageOf,
   paging,
@@ -103,6 +104,7 @@ export const limitFilterSchema = z.strictObject({
     .optional()
     .meta({ description: 'Only limits of this team and its keys, by name or ID.', example: 'search' }),
   key: searchText().optional().meta({ description: 'Only limits of this key, by ID.', example: EXAMPLE_ID }),
+  id: id('limit').optional().meta({ description: 'Only this limit.', example: EXAMPLE_ID }),
   scope: oneOf(LIMIT_OWNERS)
     .optional()
     .meta({ description: 'Only limits of the installation, of groups, of teams or of keys.' }),

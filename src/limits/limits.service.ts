@@ -102,6 +102,7 @@ const LIST = `${select()}
   WHERE ($1::uuid IS NULL OR team_id = $1) AND ($2::uuid IS NULL OR owner_id = $2) AND ($3::text IS NULL OR state = $3)
     AND ($4::uuid IS NULL OR id < $4) AND ($6::uuid[] IS NULL OR team_id = ANY ($6))
     AND ($7::text IS NULL OR scope IN ($7, $7 || '_end_user', $7 || '_session')) AND ($8::text IS NULL OR $8 = ANY (providers))
+    AND ($9::uuid IS NULL OR id = $9)
   ORDER BY id DESC LIMIT $5`;
 const FIND = `${select()} WHERE id = $1`;
 
@@ -157,14 +158,14 @@ export class LimitsService {
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor or key */
   async list(
-    { team, key, scope, provider, state, limit, cursor }: LimitFilter,
+    { team, key, id, scope, provider, state, limit, cursor }: LimitFilter,
     seen: Scope = null,
   ): Promise<Page<LimitView>> {
     const after = idOfCursor(cursor);
     if (key !== undefined && !isUuid(key)) throw ServiceError.of('invalid', 'key', 'must be the id of a key');
     const teamId = team === undefined ? null : (await this.teams.resolve(team, seen)).id;
-    const owners = [scope ?? null, provider ?? null];
-    const values = [teamId, key ?? null, state ?? null, after, limit + 1, seen, ...owners];
+    const others = [scope ?? null, provider ?? null, id ?? null];
+    const values = [teamId, key ?? null, state ?? null, after, limit + 1, seen, ...others];
     return pageOf(await this.dataSource.query<LimitRow[]>(LIST, values), limit, limitView);
   }
 

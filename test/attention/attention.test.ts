@@ -37,6 +37,8 @@ const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOS
 const only = async (kind: string) => (await attention()).filter((item) => item.kind === kind);
 const ago = (days: number) => `now() - interval '${days} days'`;
 
+const NO_MORE = { since: null, detail: null };
+
 it('is empty if all is well', async () => {
   await create('fresh', { expires_at: inDays(8) });
   expect(await attention()).toEqual([]);
@@ -47,7 +49,7 @@ describe('lists', () => {
     const empty = await startTestGateway();
     try {
       const list = async () => (await empty.admin<Attention>('GET', '/attention')).data;
-      const missing = { kind: 'provider_missing', level: 'critical', count: 1, names: [], detail: null };
+      const missing = { kind: 'provider_missing', level: 'critical', count: 1, names: [] };
       expect(await list()).toEqual([missing]);
       await empty.admin('POST', '/providers', { name: 'first', url: provider.url, secret: null });
       expect(await list()).toEqual([]);
@@ -68,8 +70,14 @@ describe('lists', () => {
         kind: 'provider_failing',
         level: 'critical',
         count: 1,
-        names: [{ id: null, name: 'groq' }],
-        detail: '6 of 6 calls failed in the last minutes, mostly insufficient_quota',
+        names: [
+          {
+            id: null,
+            name: 'groq',
+            since: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+            detail: '6 of 6 calls failed in the last minutes, mostly insufficient_quota',
+          },
+        ],
       },
     ]);
     await postern.admin('PATCH', '/providers/groq', { enabled: false });
@@ -101,10 +109,9 @@ describe('lists', () => {
       level: 'warning',
       count: 2,
       names: [
-        { id: soon.id, name: 'default/soon' },
-        { id: later.id, name: 'default/later' },
+        { id: soon.id, name: 'default/soon', since: null, detail: null },
+        { id: later.id, name: 'default/later', since: null, detail: null },
       ],
-      detail: null,
     });
     const listed = await postern.admin<{ data: unknown[] }>(
       'GET',
@@ -179,12 +186,12 @@ describe('lists', () => {
     await postern.database.query(`
       SELECT webhook_emit('key.expiring', '{}'::jsonb);
       UPDATE webhook_delivery SET attempts = 8, next_attempt_at = NULL, attempted_at = now(), error = 'refused'`);
-    const items = (await attention()).map(({ kind, names, detail }) => ({ kind, names, detail }));
+    const items = (await attention()).map(({ kind, names }) => ({ kind, names }));
     expect(items).toEqual(
       expect.arrayContaining([
-        { kind: 'price_missing', names: [{ id: null, name: 'groq/llama' }], detail: null },
-        { kind: 'sink_failing', names: [{ id, name: 'warehouse' }], detail: expect.any(String) as string },
-        { kind: 'webhook_failing', names: [{ id: hook.id, name: 'http://127.0.0.1:9/…' }], detail: null },
+        { kind: 'price_missing', names: [{ ...NO_MORE, id: null, name: 'groq/llama' }] },
+        { kind: 'sink_failing', names: [{ id, name: 'warehouse', since: null, detail: 'It refuses.' }] },
+        { kind: 'webhook_failing', names: [{ ...NO_MORE, id: hook.id, name: 'http://127.0.0.1:9/…' }] },
       ]),
     );
     await postern.database.query('DELETE FROM webhook_delivery; DELETE FROM webhook; DELETE FROM sink');

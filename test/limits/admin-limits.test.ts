@@ -57,6 +57,8 @@ it('stores the limits of a key, shows them, and changes one member without the o
   expect(key).toMatchObject(LIMITS);
   const ids = (await limitsOf(key.id)).map(({ id }) => id).sort();
   expect(ids).toHaveLength(6);
+  const only = await gateway.admin<{ data: { id: string }[] }>('GET', `/limits?id=${ids[2]}`);
+  expect(only.data.map(({ id }) => id)).toEqual([ids[2]]);
 
   const budgets = [{ usd: '750.50', period: 'month', mode: 'block', alert_at: [] }, LIMITS.budgets[1]];
   const changed = await gateway.admin<object>('PATCH', `/keys/${key.id}`, { budgets });

@@ -5,7 +5,7 @@ import { ErrorAlert } from '../display/error-alert';
 import { Compact, Money } from '../figures/figure';
 import { percent } from '../figures/numbers';
 import { type Preset, useTimeRange } from '../url/time-range';
-import { type Dimension, type Metric, METRICS, perInterval } from './metrics';
+import { type Dimension, type Metric, metricOf, METRICS, perInterval } from './metrics';
 import { UnknownCost } from './unknown-cost';
 import { type UsageFilter, useUsageSeries } from './use-usage';
 
@@ -14,14 +14,18 @@ export function OwnUsage({
   filter,
   by,
   fallback = '30d',
+  shows = 'cost',
 }: {
   filter: UsageFilter;
   by: Dimension;
   /** The range of the page if its URL names none. */
   fallback?: Preset;
+  /** The metric of the chart until another one is chosen. */
+  shows?: Metric['id'];
 }) {
   const range = useTimeRange(fallback);
-  const [metric, setMetric] = useState<Metric>(METRICS[0]!);
+  const [chosen, setChosen] = useState<Metric['id']>();
+  const metric = metricOf(chosen ?? shows);
   const { periods, series, totals, error, pending, retry } = useUsageSeries(range, by, metric, filter);
   if (error) return <ErrorAlert error={error} retry={retry} />;
   return (
@@ -48,7 +52,7 @@ export function OwnUsage({
           size="xs"
           aria-label="Metric"
           value={metric.id}
-          onChange={(id) => setMetric(METRICS.find((other) => other.id === id) ?? METRICS[0]!)}
+          onChange={(id) => setChosen(metricOf(id).id)}
           data={METRICS.map(({ id, label }) => ({ value: id, label }))}
         />
       </ChartPanel>

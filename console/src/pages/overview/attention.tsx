@@ -8,7 +8,9 @@ import { PageLink } from '../../display/links';
 import { Section } from '../../display/section';
 import { StatusBadge, type Tone } from '../../display/status-badge';
 import { count } from '../../figures/numbers';
+import { shortTime } from '../../figures/times';
 import { DAY_MS } from '../../url/calendar';
+import { useTimeZone } from '../../url/time-zone';
 import classes from './attention.module.css';
 
 type Item = ResponseOf<'/admin/v1/attention', 'get'>['data'][number];
@@ -46,8 +48,8 @@ const KINDS: Record<Item['kind'], Kind> = {
     one: 'provider fails most of its calls',
     many: 'providers fail most of their calls',
     list: ({ names: [first] }) => (
-      <PageLink to="/requests" search={{ range: '1h', provider: first?.name }}>
-        Requests to {first?.name}
+      <PageLink to="/requests" search={{ range: '1h', provider: first?.name, failed: 'true' }}>
+        Failed requests to {first?.name}
       </PageLink>
     ),
     open: ({ name }) => (
@@ -61,6 +63,11 @@ const KINDS: Record<Item['kind'], Kind> = {
     one: 'budget is spent or rejects calls',
     many: 'budgets are spent or reject calls',
     list: () => <PageLink to="/limits">See limits</PageLink>,
+    open: ({ id, name }) => (
+      <PageLink to="/limits" search={{ id: id ?? undefined }} underline="always">
+        {name}
+      </PageLink>
+    ),
   },
   system_degraded: {
     label: 'Degraded',
@@ -169,6 +176,19 @@ export function Attention() {
   );
 }
 
+/** "(since Nov 22, 16:55, 25 of 25 calls failed in the last minutes)" */
+function Details({ name: { since, detail } }: { name: Name }) {
+  const zone = useTimeZone();
+  const more = [since !== null && `since ${shortTime(new Date(since), zone)}`, detail].filter(Boolean);
+  if (more.length === 0) return null;
+  return (
+    <Text span size="sm" c="dimmed">
+      {' '}
+      ({more.join(', ')})
+    </Text>
+  );
+}
+
 function Line({ item }: { item: Item }) {
   const { label, one, many, list, open } = KINDS[item.kind];
   // Of what has no name there is one.
@@ -183,15 +203,10 @@ function Line({ item }: { item: Item }) {
           <span key={`${name.id} ${name.name}`}>
             {index > 0 && ', '}
             {open === undefined ? name.name : open(name)}
+            <Details name={name} />
           </span>
         ))}
         {more > 0 && ` and ${count(more)} more`}
-        {item.detail !== null && (
-          <Text span size="sm" c="dimmed">
-            {' '}
-            ({item.detail})
-          </Text>
-        )}
       </Text>
       <Text size="sm" className={classes.link}>
         {list(item)}

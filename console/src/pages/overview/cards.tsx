@@ -15,14 +15,20 @@ type Totals = UsageSums | null | undefined;
 export function Cards({ totals, previous, range }: { totals: Totals; previous: Totals; range: TimeRange }) {
   const before = `${shortTime(range.previous.from, range.zone)} – ${shortTime(range.previous.to, range.zone)}`;
   const unpriced = totals?.unpriced_calls ?? 0;
+  // Calls without a cost make the sum unknown; without any calls that could have one, nothing was spent.
+  const isUnknown = totals?.cost_usd === null && unpriced + totals.unknown_calls > 0;
+  const cost = isUnknown ? null : (totals?.cost_usd ?? '0');
   const comparison = { with: range.comparedWith, bounds: before };
   return (
     <SimpleGrid cols={{ base: 2, lg: 4 }} spacing={{ base: 'xs', sm: 'md' }}>
       <Card
         title="Cost"
-        value={totals && <Money usd={totals.cost_usd ?? '0'} />}
+        value={totals && <Money usd={cost} />}
         change={
-          totals && previous && change(Number(nanoOf(totals.cost_usd)), Number(nanoOf(previous.cost_usd)))
+          totals &&
+          previous &&
+          !isUnknown &&
+          change(Number(nanoOf(totals.cost_usd)), Number(nanoOf(previous.cost_usd)))
         }
         comparison={comparison}
         note={
@@ -71,7 +77,7 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
 interface CardProps {
   title: string;
   value: ReactNode;
-  change: { text: string; direction: -1 | 0 | 1 } | null | undefined;
+  change: { text: string; direction: -1 | 0 | 1 } | false | null | undefined;
   /** The range that `change` compares with. */
   comparison: { with: string; bounds: string };
   note?: ReactNode;
@@ -92,7 +98,7 @@ function Card({ title, value, change: by, comparison, note, moreIsWorse = false 
         </div>
       )}
       <Text size="xs" c="dimmed" mih="1.2em" component="div">
-        {by !== null && by !== undefined && (
+        {by && (
           <div title={`Compared with ${comparison.bounds}`}>
             <span data-worse={(moreIsWorse && by.direction > 0) || undefined} className={classes.change}>
               <span aria-hidden="true">{ARROWS[by.direction]}</span> {by.text}

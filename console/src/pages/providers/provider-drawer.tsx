@@ -1,16 +1,22 @@
-import { Button, Group, Stack, Text } from '@mantine/core';
+import { Button, Divider, Group, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { api } from '../../api/client';
+import { attentionQuery } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
 import { CopyableId } from '../../display/copyable';
+import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
+import { PageLink } from '../../display/links';
 import { SideDrawer } from '../../display/side-drawer';
 import { StatusBadge } from '../../display/status-badge';
 import { ExactTime, RelativeTime } from '../../figures/figure';
 import { DialogButton } from '../../forms/dialog-button';
 import { RemoveAction } from '../../forms/remove-action';
+import { useSave } from '../../forms/use-save';
+import { sharedState, useUrlState } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
 import { AUTHS, inputsOf, sourceLabel } from './auth';
-import { type Provider, SECRET_STATES } from './provider';
+import { failingOf, type Provider, SECRET_STATES } from './provider';
 import { ProviderForm } from './provider-form';
 import { ProbeResult, useProviderTest } from './provider-test';
 
@@ -36,6 +42,9 @@ export function ProviderDrawer({
 function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => void }) {
   const secret = SECRET_STATES[shown.secret_state];
   const isTested = test.variables === shown.name;
+  const [url] = useUrlState();
+  const failing = failingOf(useQuery(attentionQuery).data, shown);
+  const shared = sharedState(url);
   return (
     <Stack gap="md">
       <div>
@@ -51,6 +60,20 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
             <StatusBadge tone={shown.enabled ? 'good' : 'warning'}>
               {shown.enabled ? 'enabled' : 'disabled'}
             </StatusBadge>,
+          ],
+          [
+            'Its calls',
+            failing && (
+              <>
+                <StatusBadge tone="bad">Failing</StatusBadge>{' '}
+                {failing.since !== null && (
+                  <>
+                    since <ExactTime at={failing.since} />:{' '}
+                  </>
+                )}
+                {failing.detail}
+              </>
+            ),
           ],
           ['Default', shown.default ? 'yes: calls to /v1 go to it' : 'no'],
           [
@@ -79,12 +102,51 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
           ['Changed', shown.updated_at === null ? undefined : <ExactTime at={shown.updated_at} />],
         ]}
       />
-      <OwnUsage filter={{ provider: shown.name }} by="model" fallback="24h" />
+      <Divider />
+      <Group justify="space-between">
+        <Title order={3} size="h5">
+          Usage
+        </Title>
+        <Group gap="md">
+          <PageLink
+            to="/requests"
+            search={{
+              ...shared,
+              ...(failing && { range: '1h', from: undefined, to: undefined }),
+              provider: shown.name,
+              failed: 'true',
+            }}
+            size="sm"
+          >
+            Its failed requests
+          </PageLink>
+          {shown.id !== null && (
+            <PageLink to="/audit" search={{ tz: url.tz, range: '90d', subject_id: shown.id }} size="sm">
+              Its changes
+            </PageLink>
+          )}
+        </Group>
+      </Group>
+      <OwnUsage
+        filter={{ provider: shown.name }}
+        by="model"
+        fallback="24h"
+        shows={failing === undefined ? 'cost' : 'errors'}
+      />
     </Stack>
   );
 }
 
 function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: () => void }) {
+  const enable = useSave(
+    () =>
+      api.patch('/admin/v1/providers/{name}', {
+        path: { name: shown.name },
+        body: { enabled: !shown.enabled },
+        shown,
+      }),
+    ['providers', 'attention'],
+  ).form;
   if (!useMayChange()) return null;
   return (
     <>
@@ -101,6 +163,9 @@ function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: 
             <DialogButton label="Edit" variant="default">
               {(close) => <ProviderForm shown={shown} onClose={close} onSaved={close} />}
             </DialogButton>
+            <Button size="xs" variant="default" onClick={enable.onSubmit} loading={enable.pending}>
+              {shown.enabled ? 'Disable' : 'Enable'}
+            </Button>
             <RemoveAction
               what="provider"
               name={shown.name}
@@ -114,6 +179,7 @@ function Actions({ shown, test, onClose }: Omit<Props, 'secretAt'> & { onClose: 
           </>
         )}
       </Group>
+      <ErrorAlert error={enable.error} />
       {shown.source === 'environment' && (
         <Text size="sm" c="dimmed">
           PROVIDER_URL sets this provider. Change it there and restart the gateway.

@@ -3,6 +3,7 @@ import { attentionQuery } from '../../api/load-all';
 import { StatusBadge } from '../../display/status-badge';
 import { timeRangeOf } from '../../url/time-range';
 import { useUsage } from '../../usage/use-usage';
+import { failingOf } from './provider';
 
 /** A provider that does not fail is not called healthy from this part of failed calls on. */
 const ERRORS = 0.2;
@@ -28,10 +29,10 @@ export function ProviderHealth({
   enabled: boolean;
   lastHour: { calls: number; errors: number } | undefined;
 }) {
-  const attention = useQuery(attentionQuery).data?.data;
-  const failing = attention?.find(({ kind }) => kind === 'provider_failing')?.names;
+  const attention = useQuery(attentionQuery).data;
   if (!enabled) return <StatusBadge tone="neutral">Disabled</StatusBadge>;
-  if (failing?.some((one) => one.name === name)) return <StatusBadge tone="bad">Failing</StatusBadge>;
+  if (failingOf(attention, { name, enabled }) !== undefined)
+    return <StatusBadge tone="bad">Failing</StatusBadge>;
   if (lastHour === undefined || lastHour.calls === 0)
     return <StatusBadge tone="neutral">No calls</StatusBadge>;
   if (lastHour.errors / lastHour.calls < ERRORS) return <StatusBadge tone="good">Healthy</StatusBadge>;

@@ -26,3 +26,13 @@ export function secretSetAt(
       subject_id === id && (action === 'created' || (after !== null && 'secret' in after)),
   )?.at;
 }
+
+/** Since when calls to a provider fail, and how many do; undefined unless they fail now. It has no calls while it is disabled. */
+export function failingOf(
+  attention: ResponseOf<'/admin/v1/attention', 'get'> | undefined,
+  { name, enabled }: Pick<Provider, 'name' | 'enabled'>,
+) {
+  if (!enabled) return undefined;
+  const failing = attention?.data.find(({ kind }) => kind === 'provider_failing')?.names;
+  return failing?.find((one) => one.name === name);
+}

@@ -4,6 +4,7 @@ import { cliCommand, shellQuoted } from '../../../platform/cli-command.js';
 import type { Output, Style } from '../../output.js';
 import { action, type Session } from '../../session.js';
 import { count } from '../../table.js';
+import { minuteTime } from '../../times.js';
 
 /** Exit code with --exit-code if something is critical: 1 is a failure of the command. */
 const CRITICAL = 2;
@@ -52,14 +53,20 @@ const STYLES: Record<AttentionItem['level'], Style | undefined> = {
   info: undefined,
 };
 
-function lineOf({ kind, level, count: number, names, detail }: AttentionItem) {
+function lineOf({ kind, level, count: number, names }: AttentionItem) {
   const { one, many } = WORDS[kind];
   if (names.length === 0) return [level, one, STYLES[level]] as const;
   const shown = names.slice(0, NAMED);
   const more = number - shown.length;
-  const list = shown.map(({ name }) => name).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
-  const text = `${count(number)} ${number === 1 ? one : many}: ${list}${detail === null ? '' : ` (${detail})`}`;
+  const list = shown.map(withDetail).join(', ') + (more > 0 ? ` and ${count(more)} more` : '');
+  const text = `${count(number)} ${number === 1 ? one : many}: ${list}`;
   return [level, text, STYLES[level]] as const;
+}
+
+/** "groq (since 2030-01-31 12:00, 25 of 25 calls failed in the last minutes)" */
+function withDetail({ name, since, detail }: AttentionItem['names'][number]): string {
+  const more = [since && `since ${minuteTime(since)}`, detail].filter(Boolean).join(', ');
+  return more === '' ? name : `${name} (${more})`;
 }
 
 interface Words {
