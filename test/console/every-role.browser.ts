@@ -116,8 +116,12 @@ describeInBrowser('the console of a viewer and of a lead', () => {
   it.each(OTHERS)('a lead who opens /%s by its address is told that it is not allowed', async (path) => {
     const { page, done } = await signedIn(gateway.url, '/', { token: tokens.lead! });
     await goTo(page, path);
-    await page.getByRole('main').getByText('Not allowed').first().waitFor();
-    await done(/status of 403/);
+    await page.getByRole('main').getByText('Not allowed', { exact: true }).waitFor();
+    await settled(page);
+    expect(await page.getByRole('main').getByText('Not allowed').count()).toBe(1);
+    expect(await violations(page)).toEqual([]);
+    // Nothing is asked for that would be refused.
+    await done();
   });
 });
 

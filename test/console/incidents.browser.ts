@@ -9,10 +9,21 @@ import {
   until,
 } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { callWith } from './model-provider.js';
 import { insertRow } from '../request-log/rows.js';
 
 /** Where the pictures go that somebody looks at; none if it is not set. */
 const PICTURES = process.env.POSTERN_PICTURES;
+
+const FOCUS_IS_IN_SIGHT = `(({ activeElement: field }) => {
+  const { x, y } = field.getBoundingClientRect();
+  return document.elementFromPoint(x + 9, y + 9) === field;
+})(document)`;
+
+/** What this test asks of an element of the page: the types of the DOM are not those of Node. */
+interface Focusable {
+  matches: (selector: string) => boolean;
+}
 
 interface Key {
   id: string;
@@ -89,7 +100,9 @@ describeInBrowser('an incident in the console', () => {
       text.replace(/\s+/g, ' '),
     );
     expect(texts).toEqual([
-      'Failing 1 provider fails most of its calls: groq (25 of 25 calls failed in the last minutes, mostly insufficient_quota) Requests to groq',
+      expect.stringMatching(
+        /^Failing 1 provider fails most of its calls: groq \(since \w+ \d+, \d\d:\d\d, 25 of 25 calls failed in the last minutes, mostly insufficient_quota\) Failed requests to groq$/,
+      ),
       'Expiring 2 keys expire within 7 days: search/soon, search/later Expiring keys',
       'No price 1 model was called that has no price: groq/llama-4 See prices',
     ]);
@@ -108,12 +121,136 @@ describeInBrowser('an incident in the console', () => {
       }
       await page.setViewportSize({ width: 1280, height: 860 });
     }
+    await section.getByRole('link', { name: 'Failed requests to groq' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
+    const { searchParams } = new URL(page.url());
+    expect(['provider', 'failed', 'range'].map((name) => searchParams.get(name))).toEqual([
+      'groq',
+      'true',
+      '1h',
+    ]);
+    await goTo(page, '');
     await section.getByRole('link', { name: 'Expiring keys' }).click();
     await page.getByText('Keys that expire before').waitFor();
     const keys = page.getByRole('table', { name: 'Gateway keys' }).locator('tbody tr');
     await until(async () => (await keys.count()) === 2);
     await page.getByRole('button', { name: 'Show all' }).click();
     await until(async () => (await keys.count()) > 2);
+    await done();
+  });
+
+  it('says in the drawer of a provider since when it fails and why, and disables it in one click', async () => {
+    const { page, done } = await signedIn(gateway.url, '/');
+    await page
+      .getByRole('region', { name: 'Needs attention' })
+      .getByRole('link', { name: 'groq', exact: true })
+      .click();
+    const drawer = page.getByRole('dialog', { name: 'groq' });
+    await drawer.getByText('25 of 25 calls failed in the last minutes, mostly insufficient_quota').waitFor();
+    expect(await drawer.getByText(/^Failing since/).count()).toBe(1);
+    const link = drawer.getByRole('link', { name: 'Its failed requests' });
+    expect(await link.getAttribute('href')).toMatch(/\/requests\?range=1h&provider=groq&failed=true$/);
+    expect(await drawer.getByRole('radio', { name: 'Errors' }).isChecked()).toBe(true);
+    expect(await seriousViolations(page)).toEqual([]);
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/failing-provider-1280.png` });
+    await drawer.getByRole('button', { name: 'Disable' }).click();
+    await drawer.getByRole('button', { name: 'Enable' }).waitFor();
+    expect(await gateway.admin('GET', '/admin/v1/providers/groq')).toMatchObject({ enabled: false });
+    await drawer.getByText('25 of 25 calls failed').waitFor({ state: 'detached' });
+    await drawer.getByRole('button', { name: 'Enable' }).click();
+    await drawer.getByText('25 of 25 calls failed').waitFor();
+    await done();
+  });
+
+  it('leads from a budget that rejects calls to it, and from there to the form with its amount', async () => {
+    const { key: secret } = await gateway.admin<{ key: string }>('POST', '/admin/v1/keys', {
+      team: 'search',
+      name: 'spender',
+      budgets: [{ tokens: 1, period: 'day' }],
+    });
+    await gateway.admin('PATCH', '/admin/v1/teams/search', {
+      budgets: [{ tokens: 5_000_000, period: 'month' }],
+    });
+    await gateway.admin('PATCH', '/admin/v1/providers/first', { default: true });
+    await until(async () => (await callWith(gateway.url, secret)) === 402);
+    const { page, done } = await signedIn(gateway.url, '/');
+    const section = page.getByRole('region', { name: 'Needs attention' });
+    await section.getByRole('link', { name: 'search/spender' }).click();
+    const rows = page.getByRole('table', { name: 'Limits' }).locator('tbody tr');
+    await rows.getByText('Blocking', { exact: true }).waitFor();
+    expect(await rows.count()).toBe(1);
+    await rows.getByRole('link', { name: /^Raise/ }).click();
+    const form = page.getByRole('dialog', { name: 'Edit key spender' });
+    const amount = form.getByRole('group', { name: 'Budget 1' }).getByLabel('Amount');
+    await until(() => amount.evaluate((field) => (field as unknown as Focusable).matches(':focus')));
+    // In sight, too.
+    await until(() => page.evaluate<boolean>(FOCUS_IS_IN_SIGHT));
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/raise-1280.png` });
+    await amount.fill('1000000');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.waitFor({ state: 'detached' });
+    await page.getByRole('dialog', { name: 'search / spender' }).waitFor();
+    expect(await gateway.admin('GET', '/admin/v1/limits?state=blocking')).toMatchObject({ data: [] });
+    // It does not open again by itself.
+    expect(new URL(page.url()).searchParams.get('edit')).toBe(null);
+    await goTo(page, 'limits?id=00000000-0000-0000-0000-000000000001');
+    await page.getByText('No limits match').waitFor();
+    await page.getByRole('button', { name: 'Show all limits' }).click();
+    await until(async () => (await rows.count()) === 2);
+    await rows
+      .filter({ hasText: 'Tokens per month' })
+      .getByRole('link', { name: /^Raise/ })
+      .click();
+    const team = page.getByRole('dialog', { name: 'Edit team search' });
+    const ofTeam = team.getByRole('group', { name: 'Budget 1' }).getByLabel('Amount');
+    await until(() => ofTeam.evaluate((field) => (field as unknown as Focusable).matches(':focus')));
+    await team.getByRole('button', { name: 'Cancel' }).click();
+    expect(await seriousViolations(page)).toEqual([]);
+    await done();
+  });
+
+  it('says what a new price does to stored calls, and reprices all of them, in as many parts as the gateway makes', async () => {
+    const { page, done } = await signedIn(gateway.url, '/prices?new=1');
+    const form = page.getByRole('dialog', { name: 'Add a price' });
+    await form.getByLabel('Provider or price list').fill('groq');
+    await form.getByLabel('Model').fill('llama-4');
+    await form.getByLabel('Input').fill('2');
+    await form.getByRole('button', { name: 'Add price' }).click();
+    const notice = page.getByRole('status').filter({ hasText: 'Saved the price of llama-4' });
+    await notice.waitFor();
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/saved-price-1280.png` });
+    expect(await seriousViolations(page)).toEqual([]);
+    await notice.getByRole('button', { name: 'reprice them' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Reprice calls' });
+    expect(await dialog.getByLabel('Only this model').inputValue()).toBe('llama-4');
+    const bodies: Record<string, unknown>[] = [];
+    await page.route('**/admin/v1/prices/reprice', async (route) => {
+      const body = route.request().postDataJSON() as Record<string, unknown>;
+      bodies.push(body);
+      const next_cursor = body.cursor === undefined ? 'second-part' : null;
+      await route.fulfill({
+        json: {
+          ...{ rows: 1_000, changed: 600, cost_before: '1.5', cost_after: '2' },
+          ...{ dry_run: body.dry_run, next_cursor },
+        },
+      });
+    });
+    await dialog.getByRole('button', { name: 'Show what would change' }).click();
+    await dialog.getByRole('button', { name: 'Reprice 1,200 calls' }).click();
+    await dialog.getByText('Cost after').waitFor();
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}/repriced-1280.png` });
+    const facts = await dialog.locator('dd').allInnerTexts();
+    expect(facts).toEqual(['2,000', '1,200', '$3.00', '$4.00']);
+    expect(bodies.map(({ model, dry_run, cursor }) => [model, dry_run, cursor])).toEqual([
+      ['llama-4', true, undefined],
+      ['llama-4', true, 'second-part'],
+      ['llama-4', false, undefined],
+      ['llama-4', false, 'second-part'],
+    ]);
+    // 30 days up to today.
+    const [{ from, to }] = bodies as [{ from: string; to: string }];
+    expect(Math.round((Date.parse(to) - Date.parse(from)) / 86_400_000)).toBe(30);
+    await page.unroute('**/admin/v1/prices/reprice');
     await done();
   });
 

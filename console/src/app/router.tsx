@@ -109,6 +109,8 @@ const CALL_TEXTS = [
   'group',
   'team',
   'key',
+  'owner',
+  'cost_center',
   'provider',
   'model',
   'status',
@@ -138,7 +140,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/usage',
-    validateSearch: searchParams(['metric', 'by', 'then', 'sort', ...CALL_TEXTS], CALL_CHOICES),
+    validateSearch: searchParams(['metric', 'by', 'then', 'sort', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
     component: lazyPage(() => import('../pages/usage/page')),
   }),
   createRoute({
@@ -154,7 +156,7 @@ const signedInPages = [
     ...signedInPage,
     path: '/keys',
     validateSearch: searchParams(
-      ['q', 'team', 'owner', 'cost_center', 'expires_before', 'unused_since', 'key', 'new', 'find'],
+      ['q', 'team', 'owner', 'cost_center', 'expires_before', 'unused_since', 'key', 'edit', 'new', 'find'],
       { ...QUERY_VALUES.listKeys, sort: ['team', 'expires', 'used', 'calls', 'cost'], order: ORDERS },
     ),
     component: lazyPage(() => import('../pages/keys/page')),
@@ -162,7 +164,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/teams',
-    validateSearch: searchParams(['q', 'group', 'owner', 'cost_center', 'open', 'new', 'sort'], {
+    validateSearch: searchParams(['q', 'group', 'owner', 'cost_center', 'open', 'edit', 'new', 'sort'], {
       order: ORDERS,
     }),
     component: lazyPage(() => import('../pages/teams/page')),
@@ -170,7 +172,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/limits',
-    validateSearch: searchParams(['team', 'key', 'rejected'], QUERY_VALUES.listLimits),
+    validateSearch: searchParams(['team', 'key', 'id', 'rejected'], QUERY_VALUES.listLimits),
     component: lazyPage(() => import('../pages/limits/page')),
   }),
   createRoute({

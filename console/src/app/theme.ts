@@ -36,7 +36,11 @@ const indigo: MantineColorsTuple = [
   '#364fc7',
 ];
 
-const DIALOG_TITLE = { fontWeight: 650, overflowWrap: 'anywhere', minWidth: 0 } as const;
+/** A long name takes several lines beside the button that closes. */
+const DIALOG = {
+  header: { gap: 'var(--mantine-spacing-sm)' },
+  title: { fontWeight: 650, overflowWrap: 'anywhere', minWidth: 0 },
+} as const;
 
 export const theme = createTheme({
   primaryColor: 'indigo',
@@ -54,8 +58,8 @@ export const theme = createTheme({
   },
   components: {
     // Not by Drawer.extend: the first page loads neither.
-    Drawer: { styles: { title: DIALOG_TITLE } },
-    Modal: { styles: { title: DIALOG_TITLE } },
+    Drawer: { styles: DIALOG },
+    Modal: { styles: DIALOG },
     // Beside the header of the page, another one would be no landmark.
     DrawerHeader: { defaultProps: { role: 'presentation' } },
     ModalHeader: { defaultProps: { role: 'presentation' } },

@@ -1,5 +1,5 @@
 import { Button, Group, Stack } from '@mantine/core';
-import { type FormEvent, type ReactNode, useEffect, useRef } from 'react';
+import { type FormEvent, type ReactNode, useCallback, useEffect, useRef } from 'react';
 import { Dialog } from '../display/dialog';
 import { ErrorAlert } from '../display/error-alert';
 
@@ -35,6 +35,11 @@ export function FormModal({
   useEffect(() => {
     if (error !== null && error !== undefined) showFirstError(content.current);
   }, [error]);
+  const begin = useCallback((form: HTMLFormElement | null) => {
+    content.current = form;
+    // The field that gets the focus may be below the edge of a long form, and the focus alone does not scroll to it.
+    form?.querySelector('[data-autofocus]')?.scrollIntoView({ block: 'center' });
+  }, []);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // A form inside a portal still bubbles to the form around it.
@@ -43,7 +48,7 @@ export function FormModal({
   };
   return (
     <Dialog opened onClose={onClose} title={title} size={size} closeOnClickOutside={false} keeps={keeps}>
-      <form ref={content} onSubmit={submit} noValidate>
+      <form ref={begin} onSubmit={submit} noValidate>
         <Stack gap="md">
           {children}
           <ErrorAlert error={error} ofForm />

@@ -24,6 +24,7 @@ export function BudgetFields({
   errorOf,
   prefix,
   noteOf,
+  raises = false,
 }: {
   budgets: readonly Budget[];
   /** What a new one begins as. */
@@ -35,6 +36,8 @@ export function BudgetFields({
   errorOf: (field: string) => string | undefined;
   /** The name of the member in the API. */
   prefix: string;
+  /** The form was opened to change an amount. */
+  raises?: boolean;
 }) {
   const rows = useRowKeys(budgets.length);
   const replace = (index: number, budget: Budget) =>
@@ -46,6 +49,7 @@ export function BudgetFields({
           key={rows.keys[index]}
           number={index + 1}
           budget={budget}
+          hasFocus={raises && index === 0}
           onChange={(changed) => replace(index, changed)}
           onRemove={() => {
             rows.remove(index);
@@ -81,6 +85,7 @@ function BudgetRow({
   onRemove,
   errorOf,
   note,
+  hasFocus,
 }: {
   number: number;
   budget: Budget;
@@ -89,6 +94,8 @@ function BudgetRow({
   /** What is wrong with a member, or with the budget itself: ''. */
   errorOf: (member: string) => string | undefined;
   note: ReactNode;
+  /** Is the amount what is changed first? */
+  hasFocus: boolean;
 }) {
   const inUsd = budget.tokens === undefined;
   const { usd: _, tokens: __, ...rest } = budget;
@@ -99,6 +106,7 @@ function BudgetRow({
           <AmountInput
             label="Amount"
             placeholder="50.00"
+            data-autofocus={hasFocus || undefined}
             value={budget.usd ?? ''}
             onChange={(usd) => onChange({ ...rest, usd })}
             error={errorOf('usd')}
@@ -108,6 +116,7 @@ function BudgetRow({
           <NumberInput
             label="Amount"
             placeholder="2,000,000"
+            data-autofocus={hasFocus || undefined}
             min={0}
             allowDecimal={false}
             thousandSeparator=","

@@ -31,10 +31,12 @@ interface Props {
   unpriced?: Budget['unpriced'];
   /** Absent: the owner is created, and has used nothing. */
   stored: StoredLimits | undefined;
+  /** The form was opened to raise a limit. */
+  raises?: boolean;
 }
 
 /** The limits and budgets of a team, key or group, or of the installation. */
-export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', stored }: Props) {
+export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', stored, raises }: Props) {
   const newBudget: Budget = { ...NEW_BUDGET, unpriced };
   const errorOf = (field: string) => error?.of(field);
   return (
@@ -59,6 +61,7 @@ export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', st
           onChange={(budgets) => onChange({ budgets })}
           errorOf={errorOf}
           prefix="budgets"
+          raises={raises}
           noteOf={(budget, change) =>
             stored !== undefined &&
             !stored.budgets.some((other) => isSameBudget(other, budget)) && (

@@ -144,6 +144,10 @@ export function keyFlows(gateway: ConsoleGateway): void {
     await row.getByText('Blocking', { exact: true }).waitFor();
     await row.getByRole('link', { name: 'Raise budget per month of growth / rejected' }).click();
     await page.waitForURL((url) => url.pathname.endsWith('/keys') && url.searchParams.get('key') === id);
+    await page
+      .getByRole('dialog', { name: 'Edit key rejected' })
+      .getByRole('button', { name: 'Cancel' })
+      .click();
     await dialog(page)
       .getByText(/^Rejects calls/)
       .waitFor();

@@ -16,7 +16,8 @@ interface Props {
 /** The queries that show a key. */
 export const KEY_LISTS = ['keys', 'key', 'limits'];
 
-export function EditKey({ shown, onClose }: Props) {
+/** @param raises was it opened to raise a limit? */
+export function EditKey({ shown, onClose, raises = false }: Props & { raises?: boolean }) {
   const [draft, setDraft] = useState(draftOf(shown));
   const changes = changesOf(draftOf(shown), draft);
   const save = useSave(
@@ -32,7 +33,14 @@ export function EditKey({ shown, onClose }: Props) {
       {...save.form}
       disabled={Object.keys(changes).length === 0}
     >
-      <KeyFields team={shown.team} stored={shown} draft={draft} onChange={setDraft} error={save.rejected} />
+      <KeyFields
+        team={shown.team}
+        stored={shown}
+        draft={draft}
+        onChange={setDraft}
+        error={save.rejected}
+        raises={raises}
+      />
     </FormModal>
   );
 }

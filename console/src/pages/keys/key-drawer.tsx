@@ -167,7 +167,8 @@ function Details({ shown }: { shown: Key }) {
 function TeamLimits({ team }: { team: Team | undefined }) {
   const [url] = useUrlState();
   if (team === undefined) return <Text size="sm">None of its own.</Text>;
-  if (team.limits === null && team.budgets.length === 0 && team.each_end_user === null)
+  const { limits, budgets, filtered_limits: filtered, each_end_user: user, each_session: session } = team;
+  if ([limits, user, session].every((one) => one === null) && budgets.length + filtered.length === 0)
     return <Text size="sm">None: neither the key nor its team has limits or budgets.</Text>;
   return (
     <Text size="sm">
@@ -180,6 +181,8 @@ function TeamLimits({ team }: { team: Team | undefined }) {
 }
 
 function Actions({ shown, status }: { shown: Key; status: string }) {
+  const [url, setUrl] = useUrlState();
+  const raises = url.edit === 'limits';
   const isAdmin = useMayChange();
   const leads = useLeads();
   const mayChange = isAdmin || leads;
@@ -194,7 +197,18 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
     <>
       <Group gap="xs">
         {mayChange && (
-          <DialogButton label="Edit">{(close) => <EditKey shown={shown} onClose={close} />}</DialogButton>
+          <DialogButton label="Edit" opened={raises}>
+            {(close) => (
+              <EditKey
+                shown={shown}
+                raises={raises}
+                onClose={() => {
+                  close();
+                  setUrl({ edit: undefined }, { replace: true });
+                }}
+              />
+            )}
+          </DialogButton>
         )}
         <DialogButton label="Rotate" variant="default">
           {(close) => <RotateKey shown={shown} onClose={close} />}

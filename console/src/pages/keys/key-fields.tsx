@@ -69,6 +69,7 @@ export function KeyFields({
   error,
   team,
   stored,
+  raises = false,
 }: {
   draft: KeyDraft;
   /** The name of its team, once it is chosen. */
@@ -77,6 +78,8 @@ export function KeyFields({
   error: ApiError | undefined;
   /** The key as it is; absent: it is created. */
   stored?: Key;
+  /** The form was opened to raise a limit. */
+  raises?: boolean;
 }) {
   // A lead is not asked for what only administrators set.
   const leads = useLeads();
@@ -91,7 +94,7 @@ export function KeyFields({
         onChange={(event) => onChange({ ...draft, name: event.currentTarget.value })}
         error={error?.of('name')}
         autoComplete="off"
-        data-autofocus
+        data-autofocus={!raises || undefined}
       />
       <AnnotationFields
         value={draft}
@@ -184,6 +187,7 @@ export function KeyFields({
         onChange={(members) => onChange({ ...draft, ...limitMembersOf(members) })}
         error={error}
         stored={stored && { owner: { key: stored.id }, budgets: stored.budgets }}
+        raises={raises}
       />
     </>
   );

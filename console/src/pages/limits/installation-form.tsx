@@ -51,6 +51,7 @@ function Form({ shown, onClose }: { shown: OwnLimits; onClose: () => void }) {
         onChange={(changed) => setDraft({ ...draft, ...changed })}
         error={rejected}
         unpriced="allow"
+        raises
         stored={{ owner: {}, budgets: stored.budgets }}
       />
     </FormModal>

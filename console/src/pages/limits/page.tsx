@@ -57,8 +57,8 @@ export default function Limits() {
   const isMember = useIsMember();
   const mayChange = useMayChange();
   const teams = useQuery(teamsQuery).data?.rows;
-  const { team, key, state, scope } = url;
-  const filter = { team, key, state, scope };
+  const { team, key, state, scope, id } = url;
+  const filter = { team, key, state, scope, id };
   const list = usePages<Limit>(
     ['limits', filter],
     (cursor, signal) => api.get('/admin/v1/limits', { query: { ...filter, limit: 500, cursor }, signal }),
@@ -123,6 +123,11 @@ export default function Limits() {
         {url.key !== undefined && (
           <Button size="xs" variant="default" onClick={() => setUrl({ key: undefined })}>
             Show all keys
+          </Button>
+        )}
+        {id !== undefined && (
+          <Button size="xs" variant="default" onClick={() => setUrl({ id: undefined })}>
+            Show all limits
           </Button>
         )}
       </Group>
@@ -275,7 +280,7 @@ function OwnerLink({ limit }: { limit: Limit }) {
   );
 }
 
-/** Leads to the key, team or group, whose form has the amount, or opens the form of the installation. */
+/** Leads to the form that has the amount: of the key, team or group; that of the installation opens here. */
 function Raise({ limit, editInstallation }: { limit: Limit; editInstallation: () => void }) {
   const [url] = useUrlState();
   const { group, team, key, owner_id: id } = limit;
@@ -286,21 +291,21 @@ function Raise({ limit, editInstallation }: { limit: Limit; editInstallation: ()
   };
   if (key !== null) {
     return (
-      <PageLink to="/keys" search={{ ...shared, key: id }} {...link}>
+      <PageLink to="/keys" search={{ ...shared, key: id, edit: 'limits' }} {...link}>
         Raise
       </PageLink>
     );
   }
   if (team !== null) {
     return (
-      <PageLink to="/teams" search={{ ...shared, open: id }} {...link}>
+      <PageLink to="/teams" search={{ ...shared, open: id, edit: 'limits' }} {...link}>
         Raise
       </PageLink>
     );
   }
   if (group !== null) {
     return (
-      <PageLink to="/teams" search={{ ...shared, group }} {...link}>
+      <PageLink to="/teams" search={{ ...shared, group, edit: 'limits' }} {...link}>
         Raise
       </PageLink>
     );

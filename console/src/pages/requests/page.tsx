@@ -4,6 +4,7 @@ import { addressOf } from '../../api/address';
 import { api } from '../../api/client';
 import { EmptyState } from '../../display/empty-state';
 import { DownloadIcon } from '../../display/icons';
+import { PageButton } from '../../display/links';
 import { PageHeader } from '../../display/page-header';
 import { FilterBar } from '../../filters/filter-bar';
 import type { FieldName } from '../../filters/fields';
@@ -15,13 +16,15 @@ import { DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
 import { TimeRangePicker } from '../../url/time-range-picker';
 import { useTimeRange } from '../../url/time-range';
-import { useUrlState } from '../../url/url-state';
+import { useUrlState, withRange } from '../../url/url-state';
 import type { Call } from './call';
 import { COLUMNS } from './columns';
 import { Histogram } from './histogram';
 import { RequestDrawer } from './request-drawer';
 
 const FILTERS = Object.keys(FIELDS) as FieldName[];
+/** What only calls that were forwarded have. */
+const NOT_OF_REJECTED = FILTERS.filter((name) => !['team', 'key', 'failed'].includes(name));
 const LIVE_MS = 2_000;
 const PAGE = 50;
 
@@ -29,6 +32,8 @@ export default function Requests() {
   const [url, setUrl] = useUrlState();
   const range = useTimeRange('24h');
   const filter = useCallFilter(FILTERS);
+  // As the URL has them.
+  const chosen = Object.fromEntries(FILTERS.map((name) => [name, url[name]]));
   const live = url.live === '1';
   const shown = useMemo(
     () => url.columns?.split(',').filter((id) => COLUMNS.some((column) => column.id === id)),
@@ -56,6 +61,19 @@ export default function Requests() {
       <Group justify="space-between" align="flex-start" gap="xs" mb={{ base: 'md', sm: 0 }}>
         <FilterBar fields={FILTERS} range={range} />
         <Group gap="xs" wrap="nowrap">
+          <PageButton
+            to="/usage"
+            search={{
+              ...withRange(url, '24h'),
+              ...chosen,
+              ...(filter.failed === 'true' && { metric: 'errors' }),
+              by: 'key',
+            }}
+            size="compact-sm"
+            variant="default"
+          >
+            Usage by key
+          </PageButton>
           <Button
             component="a"
             href={addressOf('/admin/v1/requests/export', { format: 'csv', ...filter, ...range.query })}
@@ -76,7 +94,9 @@ export default function Requests() {
       </Group>
       <Stack gap="md">
         <Histogram range={range} filter={filter} live={live} />
-        <Rejected {...range.query} team={filter.team} gatewayKey={filter.key} />
+        {NOT_OF_REJECTED.every((name) => filter[name] === undefined) && (
+          <Rejected {...range.query} team={filter.team} gatewayKey={filter.key} />
+        )}
         <DataTable
           label="Requests"
           dense

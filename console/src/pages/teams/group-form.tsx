@@ -14,7 +14,16 @@ import { GROUP_LISTS, type TeamGroup } from './group';
 type GroupDraft = OwnLimits & Pick<TeamGroup, 'name' | 'note' | 'teams'>;
 
 /** Creates a group, or changes the one that is given. */
-export function GroupForm({ shown, onClose }: { shown?: TeamGroup; onClose: () => void }) {
+export function GroupForm({
+  shown,
+  raises = false,
+  onClose,
+}: {
+  shown?: TeamGroup;
+  /** It was opened to raise a limit. */
+  raises?: boolean;
+  onClose: () => void;
+}) {
   const stored: GroupDraft =
     shown === undefined
       ? { name: '', note: null, teams: [], ...NO_LIMITS }
@@ -48,7 +57,7 @@ export function GroupForm({ shown, onClose }: { shown?: TeamGroup; onClose: () =
         onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
         error={error?.of('name')}
         autoComplete="off"
-        data-autofocus
+        data-autofocus={!raises || undefined}
       />
       <MultiSelect
         label="Teams"
@@ -82,6 +91,7 @@ export function GroupForm({ shown, onClose }: { shown?: TeamGroup; onClose: () =
         error={error}
         stored={shown && { owner: { group: shown.name }, budgets: shown.budgets }}
         unpriced="allow"
+        raises={raises}
       />
       {shown?.teams.length === 0 && (
         <div>

@@ -21,10 +21,15 @@ import { GroupForm } from './group-form';
 
 /** The groups with their teams and what these cost. */
 export function Groups({ range }: { range: TimeRange }) {
-  const [url] = useUrlState();
+  const [url, setUrl] = useUrlState();
   const mayChange = useMayChange();
-  const [form, setForm] = useState<'new' | TeamGroup>();
+  const [opened, setForm] = useState<'new' | TeamGroup>();
   const groups = useQuery(groupsQuery);
+  const raised =
+    mayChange && url.edit === 'limits' && url.open === undefined
+      ? groups.data?.rows.find(({ name }) => name === url.group)
+      : undefined;
+  const form = opened ?? raised;
   const usage = useUsage({ ...range.query, group_by: 'group', sort: 'cost', limit: 500 }).data;
   const limits = useQuery(limitsQuery).data?.rows;
   const columns = useMemo(
@@ -54,7 +59,14 @@ export function Groups({ range }: { range: TimeRange }) {
         }
       />
       {form !== undefined && (
-        <GroupForm {...(form !== 'new' && { shown: form })} onClose={() => setForm(undefined)} />
+        <GroupForm
+          {...(form !== 'new' && { shown: form })}
+          raises={form === raised}
+          onClose={() => {
+            setForm(undefined);
+            setUrl({ edit: undefined }, { replace: true });
+          }}
+        />
       )}
     </Section>
   );

@@ -30,7 +30,8 @@ export function TeamDrawer({ shown, onClose }: { shown: Team | undefined; onClos
 }
 
 function Details({ shown }: { shown: Team }) {
-  const [url] = useUrlState();
+  const [url, setUrl] = useUrlState();
+  const raises = url.edit === 'limits';
   const isAdmin = useMayChange();
   const mayChange = useLeads() || isAdmin;
   const isMember = useIsMember();
@@ -40,8 +41,14 @@ function Details({ shown }: { shown: Team }) {
     <Stack gap="md">
       <Group gap="xs">
         {mayChange && (
-          <DialogButton label="Edit">
-            {(close) => <TeamForm shown={shown} onClose={close} onSaved={close} />}
+          <DialogButton label="Edit" opened={raises}>
+            {(close) => {
+              const leave = () => {
+                close();
+                setUrl({ edit: undefined }, { replace: true });
+              };
+              return <TeamForm shown={shown} raises={raises} onClose={leave} onSaved={leave} />;
+            }}
           </DialogButton>
         )}
         <PageButton size="xs" variant="default" to="/keys" search={search}>
@@ -86,7 +93,7 @@ function Details({ shown }: { shown: Team }) {
         </Group>
       </Group>
       {limits !== undefined &&
-        (limits.length === 0 ? <Text size="sm">None: it is unlimited.</Text> : <LimitList limits={limits} />)}
+        (limits.length === 0 ? <Text size="sm">None of its own.</Text> : <LimitList limits={limits} />)}
       <Divider />
       <Group justify="space-between">
         <Title order={3} size="h5">

@@ -32,10 +32,13 @@ const draftOf = (team: Team): TeamDraft => ({
 /** Creates a team, or changes the one that is given. */
 export function TeamForm({
   shown,
+  raises = false,
   onClose,
   onSaved,
 }: {
   shown?: Team;
+  /** It was opened to raise a limit. */
+  raises?: boolean;
   onClose: () => void;
   onSaved: (team: Team) => void;
 }) {
@@ -85,7 +88,7 @@ export function TeamForm({
             onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
             error={error?.of('name')}
             autoComplete="off"
-            data-autofocus
+            data-autofocus={!raises || undefined}
           />
           {shown !== undefined && (
             <Select
@@ -123,6 +126,7 @@ export function TeamForm({
             onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}
             error={error}
             stored={shown && { owner: { team: shown.id }, budgets: shown.budgets }}
+            raises={raises}
           />
         </>
       )}

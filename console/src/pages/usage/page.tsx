@@ -10,6 +10,7 @@ import { PageHeader } from '../../display/page-header';
 import { Section } from '../../display/section';
 import { counted } from '../../figures/numbers';
 import { shortTime } from '../../figures/times';
+import { FIELDS, type FieldName } from '../../filters/fields';
 import { useCallFilter } from '../../filters/use-call-filter';
 import { FilterBar } from '../../filters/filter-bar';
 import { DataTable } from '../../table/data-table';
@@ -31,19 +32,7 @@ import { unknownCost } from '../../usage/unknown-cost';
 import { isGroupedBy, useUsage, useUsageSeries } from '../../usage/use-usage';
 import { columnsFor, rowKey, SORTS, totalsOf } from './columns';
 
-const FILTERS = [
-  'group',
-  'team',
-  'key',
-  'provider',
-  'model',
-  'failed',
-  'status',
-  'outcome',
-  'end_user',
-  'session',
-  'tag',
-] as const;
+const FILTERS = Object.keys(FIELDS) as FieldName[];
 const GROUPS = Object.keys(DIMENSIONS) as Dimension[];
 
 /** What the costs do not include, beside them. */
@@ -68,6 +57,15 @@ function LeftOut({ totals }: { totals: UsageSums | null | undefined }) {
             <PageLink to="/prices" search={sharedState(url)} underline="always">
               {mayChange ? 'Set prices' : 'See prices'}
             </PageLink>
+          )}
+          {mayChange && (
+            <>
+              , then{' '}
+              <PageLink to="/prices" search={{ ...sharedState(url), reprice: '1' }} underline="always">
+                reprice
+              </PageLink>{' '}
+              calls that are older than 7 days.
+            </>
           )}
         </Text>
       )}
