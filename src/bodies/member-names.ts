@@ -21,13 +21,14 @@ export const OF_OUTPUT = [
 const OF_UNITS = ['input', 'size', 'quality'];
 
 /** Members of a JSON body that the row of a call is filled from. */
-const OF_ROW = ['model', ...OF_END_USER, ...OF_OUTPUT, ...OF_OUTSIDE, ...OF_TOOLS];
+const OF_ROW = ['model', 'background', ...OF_END_USER, ...OF_OUTPUT, ...OF_OUTSIDE, ...OF_TOOLS];
 export const ROW_NAMES = new NamesByLength(OF_ROW);
 export const ROW_NAMES_AND_UNITS = new NamesByLength([...OF_ROW, ...OF_UNITS]);
 
 /** These, and those that policies read. */
 const ALL = [
   'model',
+  'background',
   ...OF_END_USER,
   'models',
   'fallbacks',
@@ -39,7 +40,6 @@ const ALL = [
   'service_tier',
   'serviceTier',
   'speed',
-  'background',
 ];
 export const MEMBER_NAMES = new NamesByLength(ALL);
 export const MEMBER_NAMES_AND_UNITS = new NamesByLength([...ALL, ...OF_UNITS]);

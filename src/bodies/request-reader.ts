@@ -84,6 +84,12 @@ export class RequestReader {
     return this.limit && this.limit * this.outputs;
   }
 
+  /** The part of the body that has passed asks for a response with which the provider goes on after it has responded. */
+  get isBackground(): boolean {
+    const member = this.json?.all('background').findLast(({ name }) => name === 'background');
+    return member !== undefined && parseValue(member) === true;
+  }
+
   /** True if all of a JSON body was read, and no input comes from elsewhere, see OutsideInput. */
   get showsInput(): boolean {
     const { json } = this;

@@ -13,11 +13,14 @@ import { hasRequestUnits, type RequestUnits, takeRequestUnits } from '../bodies/
 import type { Outcome } from './outcome.js';
 import { isStreamed } from '../bodies/usage/framing/stream-framing.js';
 import { errorOfHeader, type ProviderError } from '../bodies/usage/provider-error.js';
-import type { ResponseUsage, TokenUsage } from '../bodies/usage/token-usage.js';
+import { PlainCopy } from '../bodies/usage/plain-copy.js';
+import type { ResponseUsage, SeenJob, TokenUsage } from '../bodies/usage/token-usage.js';
 import {
   copyFor,
   copyForJob,
   readJobResponse,
+  readStreamedJob,
+  readUsage,
   type ResponseCopy,
   usageOfHead,
 } from '../bodies/usage/usage-reader.js';
@@ -88,7 +91,11 @@ export class CallRecord {
   watchesJobs = false;
   /** The response describes a job at most: what it reports is not the usage of this call. */
   isOfJob = false;
-  private jobResponse: ResponseUsage | Promise<ResponseUsage> | null = null;
+  /** The request asks for a background response: the provider goes on with it after it has responded. */
+  private isBackground = false;
+  /** The response is a stream whose first event, which is awaited, describes a job. */
+  awaitsJob = false;
+  private response: ResponseUsage | Promise<ResponseUsage> | null = null;
   /** Counted while the call runs, in place of those of a copy: the responses of a WebSocket. */
   countedUsage: ResponseUsage | null = null;
   /** Token counts in the response head; null for nearly every provider. */
@@ -157,6 +164,7 @@ export class CallRecord {
     next.requestModel = this.requestModel;
     next.body = this.body;
     next.outputLimit = this.outputLimit;
+    next.isBackground = this.isBackground;
     next.units = this.units;
     next.bodyModel = this.bodyModel;
     next.attribution = this.attribution;
@@ -251,7 +259,7 @@ export class CallRecord {
   /** A chunk of a streamed request body has arrived. The chunk is not kept. */
   requestChunkPassed(chunk: Buffer): void {
     this.requestChunkRead(chunk);
-    this.outputLimit = this.body.outputLimit(this.origin.endpoint);
+    this.takeRequested();
     this.body.forget();
   }
 
@@ -259,10 +267,15 @@ export class CallRecord {
   requestBodyRead(): void {
     if (this.bodyAwaitedAt > 0) this.bodyBegun();
     this.body.finish();
-    this.outputLimit = this.body.outputLimit(this.origin.endpoint);
+    this.takeRequested();
     if (this.origin.attributesBody && this.body.json !== null && this.requestBytes <= MAX_ATTRIBUTED)
       this.attribution = withBody(this.attribution, endUserOf(this.body.json));
     this.body.forget();
+  }
+
+  private takeRequested(): void {
+    this.outputLimit = this.body.outputLimit(this.origin.endpoint);
+    this.isBackground ||= this.body.isBackground;
   }
 
   /**
@@ -283,6 +296,7 @@ export class CallRecord {
       this.copy = copyForJob(this.contentType, coding, this.origin.endpoint);
       this.isOfJob = this.copy !== null;
     }
+    this.awaitsJob = this.createsResponse && this.streamed && this.copy instanceof PlainCopy;
     if (isFailed) this.headError = errorOfHeader(firstHeader(headers, 'x-amzn-errortype'));
     this.headUsage = usageOfHead(headers, this.origin.endpoint);
     this.providerRequestId =
@@ -290,9 +304,29 @@ export class CallRecord {
     this.ttfbMs = performance.now() - this.openedAt;
   }
 
-  /** Reads the job that the response describes, once it is complete. */
-  readJob(): ResponseUsage | Promise<ResponseUsage> {
-    return (this.jobResponse ??= readJobResponse(this.contentType, this.origin.endpoint, this.copy));
+  private get createsResponse(): boolean {
+    return this.isBackground && this.watchesJobs && !this.isFailed && this.copy !== null;
+  }
+
+  /** The response may describe a job that the call has created. */
+  get mayCreateJob(): boolean {
+    return this.origin.method === 'POST' && (this.isOfJob || this.createsResponse);
+  }
+
+  /** Reads the response, once it is complete: its usage, or the job that it describes. */
+  readResponse(): ResponseUsage | Promise<ResponseUsage> {
+    const { contentType, copy, origin } = this;
+    return (this.response ??= this.isOfJob
+      ? readJobResponse(contentType, origin.endpoint, copy)
+      : readUsage(contentType, origin.endpoint, copy, this.headUsage, this.isFailed));
+  }
+
+  /** The job that the start of the stream describes; null: not yet, or none. */
+  readStreamedJob(): SeenJob | null {
+    const copy = this.copy as PlainCopy;
+    const job = readStreamedJob(this.contentType, this.origin.endpoint, copy);
+    if (job !== null || copy.hasStart) this.awaitsJob = false;
+    return job;
   }
 
   /** The end was journalled in this file. */

@@ -3,7 +3,7 @@ import type { CallRecord } from './call-record.js';
 import { chargesOf, setFinality, setReservation, usedTokens } from './charges.js';
 import { startIso, text } from './column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS, type LogRow } from './columns.js';
-import { setReportedCost, setUncountedTools } from './row-cost.js';
+import { isUnknown, setReportedCost, setUncountedTools } from './row-cost.js';
 import type { ExtraUsage, ResponseUsage } from '../bodies/usage/token-usage.js';
 
 /** A row without values. Its outcome is `interrupted`, which stays if the end of the call is never recorded. */
@@ -89,6 +89,11 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
 export function setJob(row: LogRow, job: string): void {
   row.job = job;
   row.usage_final = false;
+}
+
+/** The response itself has reported what its job used. */
+export function dropKnownJob(row: LogRow): void {
+  if (row.job !== undefined && !isUnknown(row)) delete row.job;
 }
 
 /** With what the request says: of an image, the response may say it too. */

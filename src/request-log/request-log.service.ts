@@ -9,11 +9,10 @@ import { FinishedCalls } from './finished-calls.js';
 import { type Entry, Journal } from './journal/journal.js';
 import { encodeLines, encodeRecord } from './journal/record-codec.js';
 import type { LogRow } from './columns.js';
-import { emptyRow, setBegin, setEnd, setJob, setUsage } from './log-row.js';
+import { dropKnownJob, emptyRow, setBegin, setEnd, setJob, setUsage } from './log-row.js';
 import { LogWriter } from './writer/log-writer.js';
 import { NO_USAGE, type ResponseUsage, type SeenJob } from '../bodies/usage/token-usage.js';
 import type { Outcome } from './outcome.js';
-import { readUsage } from '../bodies/usage/usage-reader.js';
 import { JOB_KEEPER, type JobKeeper } from './writer/job-keeper.js';
 
 /** Holds the records of calls in flight, journals them, and passes their rows to the writer. */
@@ -112,14 +111,14 @@ export class RequestLogService implements OnApplicationShutdown {
       ended();
       return;
     }
-    if (call.isOfJob && call.origin.method === 'POST') void this.endWithJob(call, ended);
+    if (call.mayCreateJob) void this.endWithJob(call, ended);
     else this.endInTick(call, ended);
   }
 
   /** Notes the job that the call has created ahead of the last write: once the client knows it, a kill must not lose it. */
   private async endWithJob(call: CallRecord, ended: () => void): Promise<void> {
     // Reading never fails.
-    const { job } = await call.readJob();
+    const { job } = await call.readResponse();
     // Its client has disconnected meanwhile.
     if (call.endIsWritten || call.row === null) return ended();
     if (job !== undefined) this.noteJob(call.row, job);
@@ -134,6 +133,14 @@ export class RequestLogService implements OnApplicationShutdown {
   private noteJob(row: LogRow, seen: SeenJob): void {
     const job = row.job ?? this.jobs?.seen(row, seen);
     if (job !== undefined) setJob(row, job);
+  }
+
+  /** Journals the job that the start of a stream describes, once that has arrived: the provider goes on with it if this process dies. */
+  journalStreamedJob(call: CallRecord): void {
+    const job = call.readStreamedJob();
+    if (job === null || call.row === null) return;
+    this.noteJob(call.row, job);
+    this.journalUsage(call, NO_USAGE);
   }
 
   /** Settles when everything journalled so far is synced to disk. Null if responses need not wait for that. */
@@ -258,10 +265,7 @@ export class RequestLogService implements OnApplicationShutdown {
 
   private readClosed(call: CallRecord): void {
     // Reading never fails; uncertain counts are null.
-    const usage =
-      call.countedUsage ??
-      (call.isOfJob ? call.readJob() : null) ??
-      readUsage(call.contentType, call.origin.endpoint, call.copy, call.headUsage, call.isFailed);
+    const usage = call.countedUsage ?? call.readResponse();
     if ('then' in usage) void usage.then((counts) => this.finish(call, counts));
     else this.finish(call, usage);
   }
@@ -289,6 +293,7 @@ export class RequestLogService implements OnApplicationShutdown {
     setEnd(row, call);
     setUsage(row, call, usage);
     if (usage.job !== undefined) this.noteJob(row, usage.job);
+    else dropKnownJob(row);
     // A WebSocket has reserved what it used: it is charged that if its usage cannot be read to the end.
     if (call.countedUsage !== null && call.reservation !== null) {
       const { usd, tokens } = call.reservation;

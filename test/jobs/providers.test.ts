@@ -214,8 +214,19 @@ it('makes no job of a response that has ended, and of one that goes on only for 
   const own = await jobs.send(key, 'POST', '/v1/responses', { model: 'm' });
   expect(await jobs.row(ended)).toMatchObject({ prompt_tokens: 50 });
   expect(await jobs.row(own)).toMatchObject({ prompt_tokens: null });
+  const background = { ...response, id: 'resp_6', background: true };
+  jobs.provider.paths.set('POST /v1/responses', {
+    sse: [
+      { type: 'response.created', response: { ...background, status: 'queued', usage: null } },
+      { type: 'response.completed', response: background },
+    ],
+    eventDelayMs: 50,
+  });
+  const whole = await jobs.send(key, 'POST', '/v1/responses', { model: 'm', background: true, stream: true });
+  expect(await jobs.row(whole)).toMatchObject({ prompt_tokens: 50, usage_final: true });
   const ids = (await jobs.jobs()).map(({ id }) => id);
   expect(ids).not.toContain(ended);
+  expect(ids).not.toContain(whole);
   expect(ids).not.toContain(own);
 });
 

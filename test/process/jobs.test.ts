@@ -48,13 +48,13 @@ async function at(process: GatewayProcess): Promise<JobGateway> {
 }
 
 /** Of its row, and of both budgets. */
-async function isSettled(id: string): Promise<void> {
+async function isSettled(id: string, usd = '0.001500000'): Promise<void> {
   await eventually(async () => (await other.job(id))?.state === 'settled');
   expect(await other.row(id)).toMatchObject({
     prompt_tokens: 1_000,
     completion_tokens: 200,
-    cost_usd: '0.001500000',
-    charge_usd: '0.001500000',
+    cost_usd: usd,
+    charge_usd: usd,
     charge_tokens: '1200',
   });
   const meters = await other.postern.database.query(
@@ -64,7 +64,7 @@ async function isSettled(id: string): Promise<void> {
   );
   expect(meters).toEqual([
     { resource: 'tokens', spent: '1200' },
-    { resource: 'usd', spent: '1500000' },
+    { resource: 'usd', spent: String(Math.round(Number(usd) * 1e9)) },
   ]);
 }
 
@@ -188,5 +188,42 @@ describe('a gateway that is killed right after it has responded to the call', ()
     expect(await other.job(id)).toMatchObject({ state: 'open' });
     await check(id);
     await isSettled(id);
+  });
+});
+
+describe('a gateway that is killed after the provider has begun a background response', () => {
+  const response = { id: 'resp_1', object: 'response', status: 'queued', background: true, model: 'm' };
+  const settles = async (id: string) => {
+    other.provider.paths.set('GET /v1/responses/resp_1', {
+      json: { ...response, status: 'completed', usage },
+    });
+    await start().ready();
+    await eventually(async () => (await other.job(id))?.state === 'open');
+    await other.postern.database.query('UPDATE provider_job SET next_check_at = now()');
+    await isSettled(id, '0.003000000');
+  };
+  const body = { model: 'm', background: true, input: 'x' };
+
+  it('brings it from its journal when it starts again: before it had journalled anything after the response', async () => {
+    const killed = start(withFault({ at: 'append:U', do: 'kill-before' }));
+    other.provider.paths.set('POST /v1/responses', { json: response });
+    const id = await (await at(killed)).send(key.key, 'POST', '/v1/responses', body);
+    expect((await killed.process.ended).signal).toBe('SIGKILL');
+    expect(await other.postern.rowCount()).toBe(0);
+    await settles(id);
+  });
+
+  it('brings it from its journal when it starts again: within its stream', async () => {
+    const killed = start(withFault({ at: 'append:E', do: 'kill-before' }));
+    const url = await killed.ready();
+    other.provider.paths.set('POST /v1/responses', { sse: [{ type: 'response.created', response }] });
+    const call = await fetch(`${url}/v1/responses`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, stream: true }),
+    });
+    await call.text().catch(() => {});
+    expect((await killed.process.ended).signal).toBe('SIGKILL');
+    await settles(call.headers.get('x-gateway-request-id')!);
   });
 });

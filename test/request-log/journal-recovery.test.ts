@@ -147,6 +147,18 @@ describe('the journal of a process that died', () => {
     );
   });
 
+  it('has the job of a stream that was killed, and none if the stream has reported what it used', async () => {
+    const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
+    const rowOf = async (...records: JournalRecord[]) =>
+      (await recover(Buffer.concat(linesOf(records)))).rows.get(B.id)!;
+    const job = '{"kind":"response","digest":"00","sealed":"AA=="}';
+    const soFar: JournalRecord = { ...U, outcome: 'interrupted', duration_ms: null, usage_final: false, job };
+    expect(await rowOf(B, soFar)).toMatchObject({ outcome: 'interrupted', usage_final: false, job });
+    expect(await rowOf(B, soFar, E, { ...U, usage_final: false })).toMatchObject({ job });
+    const whole = await rowOf(B, soFar, E, { ...U, usage_final: true });
+    expect([whole.usage_final, whole.job]).toEqual([true, undefined]);
+  });
+
   it('has the newest usage so far of a call that went on, until its end says more', async () => {
     const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
     const soFar = (tokens: number): JournalRecord => ({

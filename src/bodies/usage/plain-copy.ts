@@ -42,6 +42,16 @@ export class PlainCopy {
     return this.seen <= BOTH_BYTES;
   }
 
+  /** The start of the response so far, while it is not taken. */
+  get start(): Buffer {
+    return this.store.subarray(0, Math.min(this.seen, PART_BYTES));
+  }
+
+  /** True if nothing is added to the start any more. */
+  get hasStart(): boolean {
+    return this.taken || this.seen >= PART_BYTES;
+  }
+
   add(chunk: Buffer): void {
     if (this.taken) return;
     const length = this.seen + chunk.length;

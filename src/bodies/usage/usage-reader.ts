@@ -13,7 +13,7 @@ import { withListed } from './listed/with-listed.js';
 import { readStreamUsage } from './stream-usage.js';
 import { objectWithin } from '../jobs/batch-results.js';
 import { JOB_ENDPOINT, readJob } from '../jobs/seen-job.js';
-import { NO_USAGE, type ResponseUsage, type TokenUsage } from './token-usage.js';
+import { NO_USAGE, type ResponseUsage, type SeenJob, type TokenUsage } from './token-usage.js';
 
 /**
  * Endpoints whose responses report the usage of this call. In others, `usage` means something else:
@@ -87,6 +87,20 @@ export function readJobResponse(
   copy: ResponseCopy | null,
 ): ResponseUsage | Promise<ResponseUsage> {
   return readBody(contentType, endpoint, copy, false, readJobOnly);
+}
+
+/**
+ * Reads the job from the first event of a stream that goes on: a background response.
+ *
+ * @returns null if that has not arrived, or describes none
+ */
+export function readStreamedJob(
+  contentType: string | null | undefined,
+  endpoint: string,
+  { start }: PlainCopy,
+): SeenJob | null {
+  const framing = framingOf(contentType);
+  return framing && jobOfStart(start, endpoint, framing);
 }
 
 /**
@@ -200,15 +214,19 @@ function isCounted({ promptTokens, completionTokens }: ResponseUsage): boolean {
   return (promptTokens ?? completionTokens) !== null;
 }
 
-/** A background response may go on after its stream: the first event has it as it was created. */
+/** A background response may go on after its stream. */
 function readStream(kept: CopiedBody, endpoint: string, framing: StreamFraming): ResponseUsage {
   const usage = readStreamUsage(kept, endpoint, framing);
-  if (isCounted(usage) || !endpoint.endsWith('/responses')) return usage;
-  const [created] = framing.events(kept.head) ?? [];
-  const head = created === undefined ? null : objectWithin(Buffer.from(created), ['response']);
-  if (head === null) return usage;
-  const job = readJob({ head, tail: head.subarray(0, 0), whole: true }, endpoint);
+  const job = isCounted(usage) ? null : jobOfStart(kept.head, endpoint, framing);
   return job === null ? usage : { ...usage, job };
+}
+
+/** The first event of a background response has it as it was created. */
+function jobOfStart(start: Buffer, endpoint: string, framing: StreamFraming): SeenJob | null {
+  if (!endpoint.endsWith('/responses')) return null;
+  const [created] = framing.events(start) ?? [];
+  const head = created === undefined ? null : objectWithin(Buffer.from(created), ['response']);
+  return head && readJob({ head, tail: head.subarray(0, 0), whole: true }, endpoint);
 }
 
 function readJobOnly(kept: CopiedBody, endpoint: string): ResponseUsage {

@@ -171,6 +171,7 @@ export class Exchange implements BodyOwner, PooledCall {
     record.receivedBytes += chunk.length;
     if (call.finishing === null) record.responseBytes += chunk.length;
     record.copy?.add(chunk);
+    if (record.awaitsJob) this.services.log.journalStreamedJob(record);
     this.recorder?.add(chunk);
     if (this.endIfUnwanted()) return true;
     if (call.finishing !== null) {

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { decodeLines, type JournalRecord, MAX_LINE_LENGTH } from './record-codec.js';
 import type { LogRow } from '../columns.js';
 import { setInterrupted } from '../charges.js';
-import { emptyRow, isUsageSoFar, withoutVerdict } from '../log-row.js';
+import { dropKnownJob, emptyRow, isUsageSoFar, withoutVerdict } from '../log-row.js';
 
 const BATCH = 1_000;
 const READ_BYTES = 1024 * 1024;
@@ -108,6 +108,7 @@ function rowOf(...records: (JournalRecord | undefined)[]): LogRow {
   }
   // Its process died before it had read the response.
   if (!records.some((record) => record?.t === 'U' || record?.t === 'R')) setInterrupted(row);
+  dropKnownJob(row);
   return row;
 }
 
