@@ -204,7 +204,8 @@ describe('postern keys', () => {
     expect((await cli('keys', 'show', id)).stdout).toMatch(/^on disconnect +as the provider says$/m);
     expect(rule(await cli(...create, 'follows'))).toBeNull();
     const wrong = await cli('keys', 'update', id, '--on-disconnect', 'maybe');
-    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('must be cancel or finish')]);
+    const choices = 'Allowed choices are cancel, finish, default.';
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining(choices)]);
     expect(rule(await cli('keys', 'show', id, '--json'))).toBeNull();
     for (const key of ['search/stops', 'search/follows']) await cli('keys', 'revoke', key, '--yes');
   });

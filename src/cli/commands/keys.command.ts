@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { IssuedKeyView, KeyView, RotatedKeyView } from '../../keys/keys.schema.js';
 import type { LeakedKey } from '../../keys/leaked-key.schema.js';
 import type { Page } from '../../database/page.js';
@@ -198,9 +198,11 @@ function addSettings(command: Command): Command {
           '--cache <seconds>',
           'response cache: seconds for which a response is returned again, or none',
         )
-        .option(
-          '--on-disconnect <rule>',
-          'when its client disconnects: cancel the call, finish it (read its usage), or default: as the provider says',
+        .addOption(
+          new Option(
+            '--on-disconnect <rule>',
+            'when its client disconnects: cancel the call, finish it (read its usage), or default: as the provider says',
+          ).choices(['cancel', 'finish', 'default']),
         )
         .option('--cache-shared <scope>', 'who gets its responses: key or team'),
     ),
