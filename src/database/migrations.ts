@@ -57,6 +57,7 @@ import { UnknownCostOfOlderVersions1798000300001 } from '../../migrations/179800
 import { UnpricedUnits1798000300002 } from '../../migrations/1798000300002-unpriced-units.js';
 import { LimitOwners1798000330000 } from '../../migrations/1798000330000-limit-owners.js';
 import { CountedBudgets1798000375000 } from '../../migrations/1798000375000-counted-budgets.js';
+import { RecountUnpricedUnits1798000385000 } from '../../migrations/1798000385000-recount-unpriced-units.js';
 import { Trusts1798000390000 } from '../../migrations/1798000390000-trusts.js';
 import { KeylessProviders1798000400000 } from '../../migrations/1798000400000-keyless-providers.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
@@ -123,6 +124,7 @@ export const MIGRATIONS = [
   Groups1798000320000,
   LimitOwners1798000330000,
   CountedBudgets1798000375000,
+  RecountUnpricedUnits1798000385000,
   Trusts1798000390000,
   KeylessProviders1798000400000,
 ];

@@ -1,3 +1,5 @@
+import type { QueryRunner } from 'typeorm';
+import { RecountUnpricedUnits1798000385000 } from '../../migrations/1798000385000-recount-unpriced-units.js';
 import type { Settings } from '../../src/config/settings.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
 import type { NeedsPartition, PartitionsService } from '../../src/request-log/partitions.service.js';
@@ -311,6 +313,27 @@ it('completes what a process of the version before has added, however often it d
     await run();
     expect(await storedCost()).toEqual(await loggedCost());
   }
+  await expectAllEqual();
+});
+
+it('counts again the calls without a price that are billed by units, which the version before has left out', async () => {
+  await insert(500);
+  await run();
+  const right = await database.query('SELECT * FROM usage_by_model_day ORDER BY day, provider, model');
+  for (const table of ['usage_slot', 'usage_day'])
+    await database.query(`UPDATE ${table} SET unpriced_calls = 0 WHERE unpriced_calls > 0`);
+  await run();
+  const before = await database.query<{ calls: number }>(
+    'SELECT sum(unpriced_calls)::int AS calls FROM usage_day',
+  );
+  expect(before).toEqual([{ calls: 0 }]);
+  await new RecountUnpricedUnits1798000385000().up({
+    query: (sql: string) => database.query(sql),
+  } as QueryRunner);
+  await run();
+  expect(await database.query('SELECT * FROM usage_by_model_day ORDER BY day, provider, model')).toEqual(
+    right,
+  );
   await expectAllEqual();
 });
 
