@@ -70,6 +70,10 @@ it('a response that is no job, or another one, settles nothing', async () => {
     jobs.provider.paths.set('GET /v1/batches/batch_x', { body });
     expect(await jobs.check(id)).toMatchObject({ state: 'open', problem: 'unreadable' });
   }
+  // Nor does one that a caller gets at the place of another job.
+  jobs.provider.paths.set('GET /v1/batches/batch_y', { json: completed('batch_x') });
+  await jobs.row(await jobs.send(key, 'GET', '/v1/batches/batch_y'));
+  expect(await jobs.job(id)).toMatchObject({ state: 'open' });
 });
 
 describe('a job that has ended, in a response that ends too early, is free of charge nowhere', () => {

@@ -223,8 +223,10 @@ function usageOfVideo({ model, seconds, size }: Members): ResponseUsage | null {
   return { ...NO_USAGE, model: typeof model === 'string' ? model : null, extra };
 }
 
+/** @returns null also if the endpoint of a job has another one */
 function pathOf(id: unknown, endpoint: string, isNew: boolean): { id: string; path: string } | null {
   if (typeof id !== 'string' || !ID.test(id)) return null;
+  if (!isNew && !endpoint.replace(/\/cancel$/, '').endsWith(`/${id}`)) return null;
   const list = isNew
     ? endpoint.replace(/\/[^/]+\/remix$/, '')
     : endpoint.replace(/\/cancel$/, '').replace(/\/[^/]+$/, '');

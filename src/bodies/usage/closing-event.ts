@@ -22,6 +22,8 @@ const CLOSING = new RegExp(
     '"(?:type|event_type)"\\s*:\\s*"(?:[a-z_.]+\\.(?:completed?|incomplete|failed|cancelled|done)|message-end|stream-end)"',
   ].join('|'),
 );
+/** More was generated after the usage of a stream of OpenAI chat: some servers report the input ahead of it. */
+const CHOICE = /"choices"\s*:\s*\[\s*\{/;
 /** Of Gemini, in every event. */
 const OF_GEMINI = /"usageMetadata"\s*:/;
 /** Bedrock's Converse: only the event `metadata`, which is the last one, has usage. */
@@ -49,7 +51,8 @@ export function closingOf(
 ): 'event' | 'end' | undefined {
   const event = events[at]!;
   if (OF_GEMINI.test(event)) return endsGemini(event) ? 'event' : undefined;
-  if (CLOSING.test(event) || CONVERSE.test(endpoint)) return 'event';
+  const isFollowed = events.slice(at + 1).some((data) => CHOICE.test(data));
+  if (!isFollowed && (CLOSING.test(event) || CONVERSE.test(endpoint))) return 'event';
   if (STOPPED.test(events.at(-1)!)) return 'event';
   // OpenAI chat whose usage stands beside a choice: Mistral, Groq and others; vLLM has it in every chunk.
   if (events.at(-1)?.trim() === DONE) return 'event';

@@ -23,6 +23,8 @@ export interface Counts {
 export interface Dialect {
   /** A usage object with one of these members is in this dialect. */
   readonly members: readonly string[];
+  /** These members are no counts, but objects or seconds. */
+  readonly hasOtherValues?: true;
   /** @param endpoint raw path after `/p/<provider>`, without the query */
   read(usage: Json, endpoint: string): Counts;
 }
@@ -199,6 +201,7 @@ const BEDROCK_METRICS: Dialect = {
  */
 const COHERE: Dialect = {
   members: ['billed_units', 'tokens'],
+  hasOtherValues: true,
   read: ({ billed_units: billed, tokens, cached_tokens: cached }) => ({
     input: count(billed, 'input_tokens') ?? count(tokens, 'input_tokens'),
     cached: count(billed, 'input_tokens') === null ? asCount(cached) : null,
@@ -225,6 +228,7 @@ const TITAN: Dialect = {
 /** OpenAI's transcriptions that are billed by their length: `{"type":"duration","seconds":9}`. */
 const DURATION: Dialect = {
   members: ['seconds'],
+  hasOtherValues: true,
   read: ({ seconds }) => ({
     input: null,
     output: null,

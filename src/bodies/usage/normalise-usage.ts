@@ -10,11 +10,13 @@ const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
  *
  * @param usage as the provider sent it
  * @param tier the service tier named beside it
- * @returns null if no dialect finds a count in it
+ * @returns null if no dialect finds a count in it, or if input or output is no count, such as a text or a negative number:
+ * the others would look like all that was billed
  */
 export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): ResponseUsage | null {
   for (const dialect of DIALECTS) {
     if (!hasAny(usage, dialect.members)) continue;
+    if (!dialect.hasOtherValues && dialect.members.some((name) => isWrong(usage[name]))) return null;
     const counts = dialect.read(usage, endpoint);
     const extra = extraOf(counts, tierOf(usage, tier));
     const known = inOneMeaning(counts, extra);
@@ -22,6 +24,10 @@ export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): R
     if (found !== null || hasUnits(extra)) return known;
   }
   return null;
+}
+
+function isWrong(value: unknown): boolean {
+  return (value ?? null) !== null && asCount(value) === null;
 }
 
 /** Counts that are billed without any tokens. */

@@ -115,3 +115,39 @@ it('takes the end of a closing event that is larger than the copy for its end', 
   });
   expect((await readClosed({ ...responses, body: body.slice(0, -60) }, 60_000)).closing).toBeUndefined();
 });
+
+it('does not take the input that a server reports ahead of its stream for all of it', async () => {
+  const ahead = {
+    model: 'm',
+    choices: [],
+    usage: { prompt_tokens: 5, completion_tokens: 0, total_tokens: 5 },
+  };
+  const { usage: _, ...content } = chunk('a', 1);
+  const cut = dataStream(ahead, content, content).replace('data: [DONE]\n\n', '');
+  expect(await readClosed({ ...CHAT, body: cut })).toMatchObject({ promptTokens: 5 });
+  expect((await readClosed({ ...CHAT, body: cut })).closing).toBeUndefined();
+});
+
+it.each(['50', -50, 1e15, 1.5, true, {}, [5]])(
+  'does not take the input for all that was billed, where the output is no count: %j',
+  async (output) => {
+    const usage = { prompt_tokens: 5, completion_tokens: output };
+    const { usage: _, ...content } = chunk('a', 1);
+    for (const answer of [
+      { ...CHAT, body: dataStream(content, { model: 'm', choices: [], usage }) },
+      { endpoint: CHAT.endpoint, body: JSON.stringify({ model: 'm', choices: [], usage }) },
+    ]) {
+      const read = await readClosed(answer);
+      expect([read.promptTokens, read.completionTokens, read.closing]).toEqual([null, null, undefined]);
+    }
+    const gemini = (candidates: unknown, finishReason?: string) => ({
+      candidates: [{ content: {}, ...(finishReason && { finishReason }) }],
+      usageMetadata: { promptTokenCount: 4, candidatesTokenCount: candidates, totalTokenCount: 7 },
+    });
+    const body = dataStream(gemini(3), gemini(output, 'STOP'));
+    const endpoint = '/v1beta/models/gemini-2.5-flash:streamGenerateContent';
+    // What it had reported before is the least.
+    const read = await readClosed({ endpoint, contentType: SSE, body });
+    expect([read.completionTokens, read.closing]).toEqual([3, undefined]);
+  },
+);
