@@ -9,6 +9,7 @@ import { type Feature, featureModule } from './config/features.js';
 import { ConsoleModule } from './console/console.module.js';
 import { LogConsumersModule } from './consumers/log-consumers.module.js';
 import { DatabaseModule } from './database/database.module.js';
+import { TrustsModule } from './identity/trusts/trusts.module.js';
 import { JobsModule } from './jobs/jobs.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsModule } from './limits/limits.module.js';
@@ -68,6 +69,7 @@ export class PosternModule {
         ProviderHealthModule,
         RefusalCountingModule,
         JobsModule,
+        TrustsModule,
         SinksModule,
         SelfModule,
         SystemModule,

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { GroupsModule } from '../groups/groups.module.js';
+import { TrustsAdminModule } from '../identity/trusts/trusts-admin.module.js';
 import { KeysModule } from '../keys/keys.module.js';
 import { LimitsAdminModule } from '../limits/limits-admin.module.js';
 import { PricesModule } from '../pricing/prices.module.js';
@@ -22,6 +23,7 @@ import { Kinds } from './kinds.js';
     RoutesModule,
     PricesModule,
     KeysModule,
+    TrustsAdminModule,
     WebhooksAdminModule,
     SinksAdminModule
   ],

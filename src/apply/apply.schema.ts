@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { EXAMPLE_ID, EXAMPLE_TIME, flag, oneOf, time } from '../admin/fields.schema.js';
 import { newGroupSchema } from '../groups/groups.schema.js';
+import { newTrustSchema } from '../identity/trusts/trusts.schema.js';
 import { newKeySchema } from '../keys/keys.schema.js';
 import { installationChangeSchema } from '../limits/limits.schema.js';
 import { newPriceSchema } from '../pricing/prices.schema.js';
@@ -43,6 +44,22 @@ const key = z
     disabled: stays('Calls with a disabled key are rejected.'),
   })
   .meta({ id: 'AppliedKey', example: { team: 'search', name: 'ci' } });
+
+const trust = z
+  .strictObject({
+    ...newTrustSchema.shape,
+    enabled: stays('None of the tokens of a disabled trust works.'),
+  })
+  .meta({
+    id: 'AppliedTrust',
+    example: {
+      name: 'api-ci',
+      key: 'search/ci',
+      preset: 'oidc',
+      issuer: 'https://login.example.com',
+      claims: { sub: ['job'] },
+    },
+  });
 
 const STORED_SECRET = 'must be text, or {"stored": true} to keep what is stored';
 const STORED_URL = 'must be text, or {"stored": "<ID of the webhook>"} for one that exists';
@@ -137,6 +154,7 @@ export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z
     routes: list(newRouteSchema, 'route', ['name']),
     prices: list(newPriceSchema, 'price', ['catalog', 'effective_from', 'model']),
     keys: list(key, 'key', ['team', 'name']),
+    trusts: list(trust, 'trust', ['name']),
     webhooks: list(z.strictObject({ ...newWebhookSchema.shape, url }), 'webhook', ['format', 'url']),
     sinks: list(sink, 'sink', ['name']),
   });

@@ -14,7 +14,8 @@ import { type Kind, Kinds } from './kinds.js';
  * Waits for running changes, and lets no other begin before the end of this one; reads go on. In the order in which changes
  * take their locks.
  */
-const LOCK = 'LOCK TABLE gateway_key, team, team_group, provider, route, price, sink IN EXCLUSIVE MODE';
+const LOCK =
+  'LOCK TABLE gateway_key, team, team_group, trust, provider, route, price, sink IN EXCLUSIVE MODE';
 /** The same for webhooks. Weaker, because an event refers to its webhooks: calls that cause one do not wait. */
 const LOCK_WEBHOOKS = 'LOCK TABLE webhook IN SHARE ROW EXCLUSIVE MODE';
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { ServiceError } from '../errors/service-error.js';
 import { GroupsService } from '../groups/groups.service.js';
+import { TrustsService } from '../identity/trusts/trusts.service.js';
 import { fullName } from '../keys/key-view.js';
 import { KeysService } from '../keys/keys.service.js';
 import { INSTALLATION } from '../limit-rules/limit-rule.entity.js';
@@ -98,6 +99,7 @@ export class Kinds {
     private readonly prices: PricesService,
     private readonly resolver: PriceResolver,
     private readonly keys: KeysService,
+    private readonly trusts: TrustsService,
     private readonly webhooks: WebhooksService,
     private readonly sinks: SinksService,
   ) {}
@@ -112,6 +114,7 @@ export class Kinds {
       this.teamKind(),
       this.priceKind(),
       this.keyKind(),
+      this.trustKind(),
       this.webhookKind(),
       this.sinkKind(),
     ];
@@ -120,7 +123,7 @@ export class Kinds {
   /** Brings what was committed into force in this process. Replicas get it by notification, and this one if this fails. */
   async takeEffect(): Promise<void> {
     this.resolver.forget();
-    await Promise.allSettled([this.providers.refresh(), this.routes.refresh()]);
+    await Promise.allSettled([this.providers.refresh(), this.routes.refresh(), this.trusts.refresh()]);
   }
 
   private installationKind(): Kind<'installation'> {
@@ -281,6 +284,32 @@ export class Kinds {
         const { data } = await service(manager).list(ALL);
         for (const { id, self_service: isOwn } of data)
           if (!isOwn && !named.has(id)) await service(manager).revoke(id, by);
+      },
+    };
+  }
+
+  private trustKind(): Kind<'trusts'> {
+    const service = (manager: EntityManager) => this.trusts.in(manager);
+    return {
+      member: 'trusts',
+      put: async (manager, { enabled, ...item }, by) => {
+        const present = await unlessMissing(service(manager).get(item.name));
+        if (present === null) return service(manager).create({ ...item, enabled: enabled ?? true }, by);
+        const { preset, ...change } = service(manager).complete(item);
+        if (present.preset !== preset) {
+          const remedy = 'choose another name, or remove this trust first';
+          throw ServiceError.of(
+            'conflict',
+            'preset',
+            `the preset of a trust cannot change, and this one is ${present.preset}; ${remedy}`,
+          );
+        }
+        const isSet = enabled !== undefined && { enabled };
+        return service(manager).update(present.id, { ...change, ...isSet }, by);
+      },
+      prune: async (manager, named, by) => {
+        const { data } = await service(manager).list(ALL);
+        for (const { id } of data) if (!named.has(id)) await service(manager).remove(id, by);
       },
     };
   }

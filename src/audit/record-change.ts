@@ -17,6 +17,7 @@ export const SUBJECT_TYPES = new Set([
   'sink',
   'team',
   'token',
+  'trust',
   'webhook',
   'provider_job',
 ]);

@@ -8,6 +8,7 @@ import { exportCommand } from './commands/apply/export.command.js';
 import { findCommand } from './commands/find.command.js';
 import { jobsCommand } from './commands/jobs.command.js';
 import { groupsCommand } from './commands/groups/groups.command.js';
+import { trustsCommand } from './commands/trusts/trusts.command.js';
 import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
 import { limitsCommand } from './commands/limits.command.js';
@@ -40,6 +41,7 @@ const COMMANDS: readonly (() => Command)[] = [
   startCommand,
   newCommand,
   keysCommand,
+  trustsCommand,
   teamsCommand,
   groupsCommand,
   providersCommand,

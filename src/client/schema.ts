@@ -302,6 +302,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/trusts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List trusts, newest first */
+        get: operations["listTrusts"];
+        put?: never;
+        /**
+         * Create a trust
+         * @description Create trusts once all replicas run a version that knows them.
+         */
+        post: operations["createTrust"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/trusts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a trust */
+        get: operations["getTrust"];
+        put?: never;
+        post?: never;
+        /** Remove a trust, and end all of its tokens */
+        delete: operations["removeTrust"];
+        options?: never;
+        head?: never;
+        /**
+         * Change, disable or enable a trust
+         * @description A trust that is disabled ends all of its tokens, on every replica within one second.
+         */
+        patch: operations["changeTrust"];
+        trace?: never;
+    };
+    "/admin/v1/trusts/{id}/failures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the last tokens that a trust has not accepted, newest first
+         * @description Only of tokens that the issuer of the trust has signed. Others are counted in the metrics.
+         */
+        get: operations["listTrustFailures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/trusts/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say whether a trust would accept an identity token, and why not
+         * @description Issues nothing. The networks of the trust are not checked.
+         */
+        post: operations["testTrust"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/providers": {
         parameters: {
             query?: never;
@@ -4017,6 +4100,366 @@ export interface components {
              */
             secret_expires_at: string | null;
         };
+        TrustPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Trust"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Trust: {
+            /**
+             * Format: uuid
+             * @description ID of the trust.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Unique name of the trust.
+             * @example api-ci
+             */
+            name: string;
+            /**
+             * @description The key, as `team/name`.
+             * @example search/ci
+             */
+            key: string;
+            /**
+             * Format: uuid
+             * @description ID of its key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            key_id: string;
+            /**
+             * @description What the conditions must name, and the issuer if there is only one: `github`, `gitlab`, `kubernetes`, `aws`, `google`, `azure`, or `oidc` for any other.
+             * @enum {string}
+             */
+            preset: "github" | "gitlab" | "kubernetes" | "aws" | "google" | "azure" | "oidc";
+            /**
+             * @description The `iss` of accepted identity tokens, compared byte for byte.
+             * @example https://token.actions.githubusercontent.com
+             */
+            issuer: string;
+            /**
+             * @description The only `aud` of accepted identity tokens.
+             * @example https://gateway.example.com
+             */
+            audience: string;
+            /**
+             * @description Public keys of the issuer, for one that Postern cannot reach; null: they are read from the issuer.
+             * @example null
+             */
+            jwks: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Accepted values by claim: each claim must have one of its values. A value may end with `*` after `:` or `/`. A name that begins with `/` is a JSON pointer.
+             * @example {
+             *       "repository_id": [
+             *         "821093847"
+             *       ],
+             *       "ref": [
+             *         "refs/heads/main",
+             *         "refs/tags/*"
+             *       ]
+             *     }
+             */
+            claims: {
+                [key: string]: (string | number | boolean)[];
+            };
+            /**
+             * @description Of GitHub and GitLab: whether every branch, tag, environment and workflow may use the trust.
+             * @example false
+             */
+            any_ref: boolean;
+            /**
+             * @description Networks that may use the trust; null: all.
+             * @example [
+             *       "10.0.0.0/8"
+             *     ]
+             */
+            cidrs: string[] | null;
+            /**
+             * @description How long a token works, in minutes, from 5 to 60.
+             * @example 60
+             */
+            token_minutes: number;
+            /**
+             * @description Longest lifetime of an accepted identity token, in minutes.
+             * @example 120
+             */
+            longest_jwt_minutes: number;
+            /**
+             * @description How many tokens of the trust may work at a time.
+             * @example 1000
+             */
+            max_live: number;
+            /**
+             * @description If false, none of its tokens works, and none is issued.
+             * @example true
+             */
+            enabled: boolean;
+            /**
+             * Format: date-time
+             * @description When the trust was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last issued a token, updated with a delay of some seconds; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+        };
+        /**
+         * @example {
+         *       "name": "api-ci",
+         *       "key": "search/ci",
+         *       "preset": "github",
+         *       "claims": {
+         *         "repository_id": [
+         *           "821093847"
+         *         ],
+         *         "ref": [
+         *           "refs/heads/main",
+         *           "refs/tags/*"
+         *         ]
+         *       }
+         *     }
+         */
+        NewTrust: {
+            /**
+             * @description Unique name of the trust, which exchanges name.
+             * @example api-ci
+             */
+            name: string;
+            /**
+             * @description The key whose tokens are issued: its ID, or `team/name`. Limits of the key apply to them.
+             * @example search/ci
+             */
+            key: string;
+            /**
+             * @description What the conditions must name, and the issuer if there is only one: `github`, `gitlab`, `kubernetes`, `aws`, `google`, `azure`, or `oidc` for any other.
+             * @default oidc
+             * @example github
+             * @enum {string}
+             */
+            preset?: "github" | "gitlab" | "kubernetes" | "aws" | "google" | "azure" | "oidc";
+            /**
+             * @description The `iss` of accepted identity tokens, compared byte for byte. Absent: that of the preset.
+             * @default null
+             * @example https://token.actions.githubusercontent.com
+             */
+            issuer?: string | null;
+            /**
+             * @description The only `aud` of accepted identity tokens. Absent: GATEWAY_URL.
+             * @default null
+             * @example https://gateway.example.com
+             */
+            audience?: string | null;
+            /**
+             * @description Public keys of the issuer, for one that Postern cannot reach; null: they are read from the issuer.
+             * @example null
+             */
+            jwks?: unknown;
+            /**
+             * @description Accepted values by claim: each claim must have one of its values. A value may end with `*` after `:` or `/`. A name that begins with `/` is a JSON pointer.
+             * @example {
+             *       "repository_id": [
+             *         "821093847"
+             *       ],
+             *       "ref": [
+             *         "refs/heads/main",
+             *         "refs/tags/*"
+             *       ]
+             *     }
+             */
+            claims: {
+                [key: string]: (string | number | boolean)[];
+            };
+            /**
+             * @description Of GitHub and GitLab: whether every branch, tag, environment and workflow may use the trust.
+             * @default false
+             */
+            any_ref?: boolean;
+            /**
+             * @description Networks that may use the trust; null: all.
+             * @example [
+             *       "10.0.0.0/8"
+             *     ]
+             */
+            cidrs?: string[] | null;
+            /**
+             * @description How long a token works, in minutes, from 5 to 60.
+             * @default 60
+             * @example 60
+             */
+            token_minutes?: number;
+            /**
+             * @description Longest lifetime of an accepted identity token, in minutes. Absent: 120; 1440 for GitLab, Kubernetes and Azure.
+             * @default null
+             * @example 120
+             */
+            longest_jwt_minutes?: number | null;
+            /**
+             * @description How many tokens of the trust may work at a time.
+             * @default 1000
+             * @example 1000
+             */
+            max_live?: number;
+            /**
+             * @description If false, none of its tokens works, and none is issued.
+             * @default true
+             */
+            enabled?: boolean;
+        };
+        TrustFailures: {
+            /** @description The last 50, newest first: of tokens that the issuer has signed. */
+            data: components["schemas"]["TrustFailure"][];
+        };
+        TrustFailure: {
+            /**
+             * Format: uuid
+             * @description ID of the failure.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the token was rejected.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            at: string;
+            /**
+             * @description What was not met.
+             * @example the claim ref does not have an accepted value
+             */
+            reason: string;
+            /**
+             * @description The claims of the token that the conditions name, and no others.
+             * @example {
+             *       "ref": "refs/pull/7/merge"
+             *     }
+             */
+            claims: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * @example {
+         *       "token": "eyJhbGciOi…"
+         *     }
+         */
+        TestedToken: {
+            /**
+             * @description An identity token. It is neither stored nor logged.
+             * @example eyJhbGciOi…
+             */
+            token: string;
+        };
+        TokenVerdict: {
+            /**
+             * @description Whether it would be exchanged.
+             * @example false
+             */
+            accepted: boolean;
+            /**
+             * @description Reason for programs; null if it is accepted.
+             * @example claim
+             */
+            reason: string | null;
+            /**
+             * @description What was not met; null if it is accepted.
+             * @example the claim ref does not have an accepted value
+             */
+            detail: string | null;
+            /**
+             * @description Its `sub`; null if it is not accepted.
+             * @example repo:acme/api:ref:refs/heads/main
+             */
+            subject: string | null;
+        };
+        /**
+         * @example {
+         *       "enabled": false
+         *     }
+         */
+        TrustChange: {
+            /**
+             * @description New unique name of the trust.
+             * @example api-ci
+             */
+            name?: string;
+            /**
+             * @description The key whose tokens are issued: its ID, or `team/name`. Limits of the key apply to them.
+             * @example search/ci
+             */
+            key?: string;
+            /**
+             * @description The `iss` of accepted identity tokens, compared byte for byte.
+             * @example https://token.actions.githubusercontent.com
+             */
+            issuer?: string;
+            /**
+             * @description The only `aud` of accepted identity tokens.
+             * @example https://gateway.example.com
+             */
+            audience?: string;
+            /**
+             * @description Public keys of the issuer, for one that Postern cannot reach; null: they are read from the issuer.
+             * @example null
+             */
+            jwks?: unknown;
+            /**
+             * @description Accepted values by claim: each claim must have one of its values. A value may end with `*` after `:` or `/`. A name that begins with `/` is a JSON pointer.
+             * @example {
+             *       "repository_id": [
+             *         "821093847"
+             *       ],
+             *       "ref": [
+             *         "refs/heads/main",
+             *         "refs/tags/*"
+             *       ]
+             *     }
+             */
+            claims?: {
+                [key: string]: (string | number | boolean)[];
+            };
+            /** @description Of GitHub and GitLab: whether every branch, tag, environment and workflow may use the trust. */
+            any_ref?: boolean;
+            /**
+             * @description Networks that may use the trust; null: all.
+             * @example [
+             *       "10.0.0.0/8"
+             *     ]
+             */
+            cidrs?: string[] | null;
+            /**
+             * @description How long a token works, in minutes, from 5 to 60.
+             * @example 60
+             */
+            token_minutes?: number;
+            /**
+             * @description Longest lifetime of an accepted identity token, in minutes.
+             * @example 120
+             */
+            longest_jwt_minutes?: number;
+            /**
+             * @description How many tokens of the trust may work at a time.
+             * @example 1000
+             */
+            max_live?: number;
+            /** @description If false, none of its tokens works, and none is issued. */
+            enabled?: boolean;
+        };
         /** @example {} */
         Nothing: Record<string, never>;
         ProviderPage: {
@@ -7398,7 +7841,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -7445,7 +7888,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable";
             /**
              * @description `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -7501,7 +7944,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @default standard
@@ -7528,7 +7971,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -7590,7 +8033,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
+            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
         };
         WebhookDeliveryPage: {
             /** @description The entries of this page. */
@@ -7612,7 +8055,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable";
             /**
              * @description `waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -8138,6 +8581,105 @@ export interface components {
              */
             disabled?: boolean;
         };
+        /**
+         * @example {
+         *       "name": "api-ci",
+         *       "key": "search/ci",
+         *       "preset": "oidc",
+         *       "issuer": "https://login.example.com",
+         *       "claims": {
+         *         "sub": [
+         *           "job"
+         *         ]
+         *       }
+         *     }
+         */
+        AppliedTrust: {
+            /**
+             * @description Unique name of the trust, which exchanges name.
+             * @example api-ci
+             */
+            name: string;
+            /**
+             * @description The key whose tokens are issued: its ID, or `team/name`. Limits of the key apply to them.
+             * @example search/ci
+             */
+            key: string;
+            /**
+             * @description What the conditions must name, and the issuer if there is only one: `github`, `gitlab`, `kubernetes`, `aws`, `google`, `azure`, or `oidc` for any other.
+             * @default oidc
+             * @example github
+             * @enum {string}
+             */
+            preset?: "github" | "gitlab" | "kubernetes" | "aws" | "google" | "azure" | "oidc";
+            /**
+             * @description The `iss` of accepted identity tokens, compared byte for byte. Absent: that of the preset.
+             * @default null
+             * @example https://token.actions.githubusercontent.com
+             */
+            issuer?: string | null;
+            /**
+             * @description The only `aud` of accepted identity tokens. Absent: GATEWAY_URL.
+             * @default null
+             * @example https://gateway.example.com
+             */
+            audience?: string | null;
+            /**
+             * @description Public keys of the issuer, for one that Postern cannot reach; null: they are read from the issuer.
+             * @example null
+             */
+            jwks?: unknown;
+            /**
+             * @description Accepted values by claim: each claim must have one of its values. A value may end with `*` after `:` or `/`. A name that begins with `/` is a JSON pointer.
+             * @example {
+             *       "repository_id": [
+             *         "821093847"
+             *       ],
+             *       "ref": [
+             *         "refs/heads/main",
+             *         "refs/tags/*"
+             *       ]
+             *     }
+             */
+            claims: {
+                [key: string]: (string | number | boolean)[];
+            };
+            /**
+             * @description Of GitHub and GitLab: whether every branch, tag, environment and workflow may use the trust.
+             * @default false
+             */
+            any_ref?: boolean;
+            /**
+             * @description Networks that may use the trust; null: all.
+             * @example [
+             *       "10.0.0.0/8"
+             *     ]
+             */
+            cidrs?: string[] | null;
+            /**
+             * @description How long a token works, in minutes, from 5 to 60.
+             * @default 60
+             * @example 60
+             */
+            token_minutes?: number;
+            /**
+             * @description Longest lifetime of an accepted identity token, in minutes. Absent: 120; 1440 for GitLab, Kubernetes and Azure.
+             * @default null
+             * @example 120
+             */
+            longest_jwt_minutes?: number | null;
+            /**
+             * @description How many tokens of the trust may work at a time.
+             * @default 1000
+             * @example 1000
+             */
+            max_live?: number;
+            /**
+             * @description None of the tokens of a disabled trust works. Absent: it stays as it is, so that a stop in an emergency is not undone.
+             * @example false
+             */
+            enabled?: boolean;
+        };
         StoredWebhook: {
             /**
              * Format: uuid
@@ -8209,6 +8751,8 @@ export interface components {
             prices?: components["schemas"]["NewPrice"][];
             /** @description The keys. Absent: none is changed. */
             keys?: components["schemas"]["AppliedKey"][];
+            /** @description The trusts. Absent: none is changed. */
+            trusts?: components["schemas"]["AppliedTrust"][];
             /** @description The webhooks. Absent: none is changed. */
             webhooks?: {
                 /**
@@ -8223,7 +8767,7 @@ export interface components {
                  *       "budget.exhausted"
                  *     ]
                  */
-                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown")[];
+                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
                 /**
                  * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
                  * @default standard
@@ -8761,7 +9305,7 @@ export interface components {
              * @description Type of the object.
              * @enum {string}
              */
-            subject_type: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+            subject_type: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "trust" | "webhook";
             /**
              * Format: uuid
              * @description ID of the object.
@@ -10093,6 +10637,188 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LeakedKey"];
+                };
+            };
+        };
+    };
+    listTrusts: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of trusts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrustPage"];
+                };
+            };
+        };
+    };
+    createTrust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTrust"];
+            };
+        };
+        responses: {
+            /** @description The new trust. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trust"];
+                };
+            };
+        };
+    };
+    getTrust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or ID of the trust. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trust. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trust"];
+                };
+            };
+        };
+    };
+    removeTrust: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name or ID of the trust. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeTrust: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name or ID of the trust. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrustChange"];
+            };
+        };
+        responses: {
+            /** @description The changed trust. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trust"];
+                };
+            };
+        };
+    };
+    listTrustFailures: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or ID of the trust. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The failures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrustFailures"];
+                };
+            };
+        };
+    };
+    testTrust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or ID of the trust. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestedToken"];
+            };
+        };
+        responses: {
+            /** @description The verdict. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenVerdict"];
                 };
             };
         };
@@ -11802,7 +12528,7 @@ export interface operations {
                 /** @description Only changes of this kind. */
                 action?: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
                 /** @description Only changes of objects of this type. */
-                subject_type?: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "webhook";
+                subject_type?: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "trust" | "webhook";
                 /** @description Only changes of this team, key or provider. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 subject_id?: string;
                 /** @description Only changes of objects that had this name at that time. For example `search`. */

@@ -237,6 +237,10 @@ export const envSchema = z.object({
     origin,
     'must look like https://gateway.example.com, without a path; http only for localhost',
   ).optional(),
+  GATEWAY_URL: text(
+    origin,
+    'must look like https://gateway.example.com, without a path; http only for localhost',
+  ).optional(),
   OIDC_ISSUER: text(issuer, 'must look like https://login.example.com; http only for localhost').optional(),
   OIDC_CLIENT_ID: matching(/^[\x21-\x7e]{1,512}$/, 'must be visible ASCII without spaces').optional(),
   OIDC_CLIENT_SECRET: matching(/^[\x20-\x7e]{1,1024}$/, 'must be ASCII').optional(),

@@ -59,6 +59,7 @@ import { LimitOwners1798000330000 } from '../../migrations/1798000330000-limit-o
 import { CountedBudgets1798000375000 } from '../../migrations/1798000375000-counted-budgets.js';
 import { RecountUnpricedUnits1798000385000 } from '../../migrations/1798000385000-recount-unpriced-units.js';
 import { Trusts1798000390000 } from '../../migrations/1798000390000-trusts.js';
+import { TrustChanges1798000390001 } from '../../migrations/1798000390001-trust-changes.js';
 import { KeylessProviders1798000400000 } from '../../migrations/1798000400000-keyless-providers.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
@@ -126,5 +127,6 @@ export const MIGRATIONS = [
   CountedBudgets1798000375000,
   RecountUnpricedUnits1798000385000,
   Trusts1798000390000,
+  TrustChanges1798000390001,
   KeylessProviders1798000400000,
 ];

@@ -134,6 +134,29 @@ export function requestHeaders(
   return out;
 }
 
+/** What Anthropic's SDKs add for a token that they have exchanged (`OAUTH_API_BETA_HEADER` of @anthropic-ai/sdk). */
+const TOKEN_BETA = 'oauth-2025-04-20';
+
+/**
+ * Returns the headers of a call with an issued token without what says of the caller's credential that it is a token. The
+ * provider's own credential takes its place, and providers reject the mark beside an API key: Vertex with 400.
+ *
+ * @param raw flat raw headers as received
+ */
+export function withoutTokenMarks(raw: readonly string[]): string[] {
+  const out: string[] = [];
+  for (let i = 0; i < raw.length; i += 2) {
+    const [name, value] = [raw[i]!, raw[i + 1]!];
+    if (name.toLowerCase() !== 'anthropic-beta' || !value.includes(TOKEN_BETA)) {
+      out.push(name, value);
+      continue;
+    }
+    const left = value.split(',').filter((beta) => beta.trim() !== TOKEN_BETA);
+    if (left.length > 0) out.push(name, left.join(',').trim());
+  }
+  return out;
+}
+
 /**
  * Returns the headers for the provider with what it checks: its credential, or the signature of the request.
  *

@@ -11,5 +11,7 @@ export const EVENT_TYPES = [
   'refusals.high',
   'job.lost',
   'cost.unknown',
+  'trust.failing',
+  'issuer.unavailable',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];

@@ -97,6 +97,10 @@ function slackText({ type, data }: StoredEvent): string {
       return `What a ${text('kind')} at provider ${text('provider')} used stays unknown: ${text('problem')}. Its call is ${text('request_id')}.`;
     case 'cost.unknown':
       return `Of ${text('calls')} calls to provider ${text('provider')} on ${text('day')} the cost of ${text('unknown_calls')} is unknown: their usage was not read to the end.`;
+    case 'trust.failing':
+      return `Trust ${text('trust')} has rejected ${text('failures')} tokens in ${text('minutes')} minutes: ${text('reason')}.`;
+    case 'issuer.unavailable':
+      return `The keys of the issuer ${text('issuer')} cannot be read: ${text('reason')}.`;
     case TEST_TYPE:
       return 'This is a test of a Postern webhook.';
   }

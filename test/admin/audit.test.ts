@@ -64,6 +64,14 @@ const job = async () => {
 };
 const newSink = () => ({ name: `sink-${++names}`, kind: 'http', url: 'http://127.0.0.1:9/' });
 const sink = async () => (await call(postern, 'POST', '/sinks', newSink())).body;
+const newTrust = async () => ({
+  name: `trust ${++names}`,
+  key: (await key())!.id,
+  issuer: 'https://login.example.com',
+  audience: 'gateway',
+  claims: { sub: ['job'] },
+});
+const trust = async () => (await call(postern, 'POST', '/trusts', await newTrust())).body;
 const newToken = () => ({ name: `token ${++names}`, role: 'viewer' });
 const token = async () => (await call(postern, 'POST', '/tokens', newToken())).body;
 
@@ -98,6 +106,14 @@ const CHANGES: Record<
     body: newGroup,
     leaves: 'group created',
   },
+  'POST /admin/v1/trusts': {
+    subject: async () => (await newTrust()) as unknown as AdminBody,
+    body: (subject) => subject,
+    leaves: 'trust created',
+  },
+  'PATCH /admin/v1/trusts/:id': { subject: trust, body: () => ({ enabled: false }), leaves: 'trust changed' },
+  'DELETE /admin/v1/trusts/:id': { subject: trust, leaves: 'trust removed' },
+  'POST /admin/v1/trusts/:id/test': { subject: trust, body: () => ({ token: 'x' }), leaves: null },
   'POST /admin/v1/limits/preview': {
     subject: () => Promise.resolve(null),
     body: () => ({ owner: 'installation', budgets: [{ usd: '1', period: 'day' }] }),

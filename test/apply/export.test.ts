@@ -370,6 +370,23 @@ describe('postern export', () => {
         },
         { team: 'search', name: 'tokens only', secret: false },
       ],
+      trusts: [
+        {
+          ...{
+            name: 'job',
+            key: 'search/ci',
+            preset: 'github',
+            issuer: 'https://git.example.com/_services/token',
+          },
+          ...{ audience: 'gateway', jwks: { keys: [{ kty: 'RSA', kid: 'one', n: 'AQAB', e: 'AQAB' }] } },
+          ...{
+            claims: { repository_id: ['1'], '/nested/claim': [true, 7] },
+            any_ref: true,
+            cidrs: ['10.0.0.0/8'],
+          },
+          ...{ token_minutes: 5, longest_jwt_minutes: 10, max_live: 7, enabled: false },
+        },
+      ],
       webhooks: [{ url: 'https://alerts.example.com/canary', format: 'slack', events: ['key.expiring'] }],
       sinks: [
         {

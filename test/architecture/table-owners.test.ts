@@ -37,6 +37,7 @@ const ALSO_NAMED: Record<string, string> = {
   'apply -> sink': 'as above',
   'apply -> team': 'as above',
   'apply -> team_group': 'as above',
+  'apply -> trust': 'as above',
   'apply -> webhook': 'as above',
   'auth -> gateway_key': 'a key and its team are one grant, read in one query of the request path',
   'auth -> gateway_key_secret': 'as above; and the time of the last use is written in batches',
@@ -44,6 +45,9 @@ const ALSO_NAMED: Record<string, string> = {
   'auth -> trust': 'as above: a token ends with the trust that issued it',
   'consumers -> request_log': 'gives the rows of the log to modules',
   'idempotency -> gateway_key': 'the bytes that are stored count for the team of the key',
+  'identity -> gateway_key': 'a token is issued in the statement that finds its key and team in force',
+  'identity -> gateway_key_secret': 'as above; and whoever has a token may end it',
+  'identity -> team': 'as above',
   'jobs -> gateway_key': 'jobs are listed with the names of keys',
   'jobs -> team': 'jobs are listed with the names of teams',
   'keys -> admin_token':

@@ -51,6 +51,8 @@ const names = () =>
 
 /** Series that come only with a call that has a cost or lacks one, with a route, or with a sink. */
 const LATER: Record<string, string> = {
+  postern_tokens_issued_total: '{grant="exchange",result="issued"}',
+  postern_identity_keys_age_seconds: '{issuer="https://login.example.com"}',
   postern_cost_usd_total: 'postern_cost_usd_total{provider="',
   postern_saved_usd_total: 'postern_saved_usd_total{provider="',
   postern_route_target_resting: 'postern_route_target_resting{route="",provider="',

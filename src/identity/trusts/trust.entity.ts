@@ -8,9 +8,17 @@ export type TrustPreset = (typeof TRUST_PRESETS)[number];
 /** Accepted values by claim. A name that begins with `/` is a JSON pointer (RFC 6901). */
 export type ClaimConditions = Readonly<Record<string, readonly (string | number | boolean)[]>>;
 
-/** Public keys as an issuer publishes them (RFC 7517). */
+/** A public key as an issuer publishes it (RFC 7517), with the members of its type. */
+export interface PublicKey {
+  readonly kid?: string;
+  readonly kty?: string;
+  readonly use?: string;
+  readonly alg?: string;
+}
+
+/** Public keys as an issuer publishes them. */
 export interface PublicKeys {
-  readonly keys: readonly Readonly<Record<string, unknown>>[];
+  readonly keys: readonly PublicKey[];
 }
 
 /** An issuer of identity tokens, and what a token must say to be exchanged for a token of a key. */

@@ -3,8 +3,14 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { Call } from '../call.js';
-import { bodyLength, hasForeignCoding, providerHeaders, responseHeaders } from '../headers.js';
 import { noteRejection } from '../../providers/provider.js';
+import {
+  bodyLength,
+  hasForeignCoding,
+  providerHeaders,
+  responseHeaders,
+  withoutTokenMarks,
+} from '../headers.js';
 import { statusOf } from '../http/error-response.js';
 import type { ExchangeServices } from './exchange-services.js';
 import { type BodyOwner, sendBody } from './request-body.js';
@@ -121,7 +127,9 @@ export class Exchange implements BodyOwner, PooledCall {
     const { req } = this;
     const { provider } = this.call;
     const path = provider.basePath + req.target.upstreamPath;
-    const headers = providerHeaders(provider, req.method, path, req.rawHeaders, body as Buffer | null);
+    const isMarked = req.caller.grant.kind !== 'key' && !provider.forwardsCredentials;
+    const raw = isMarked ? withoutTokenMarks(req.rawHeaders) : req.rawHeaders;
+    const headers = providerHeaders(provider, req.method, path, raw, body as Buffer | null);
     if (length !== undefined) headers.push('Content-Length', length);
     this.pool.dispatch({ path, method: req.method, headers, body: body as Buffer | null }, this);
   }

@@ -56,6 +56,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   open: ((port: number, host: string | undefined) => Promise<void>) | null = null;
   /** Set by ProxyModule. */
   fastPath: CallRunner | null = null;
+  /** Endpoints of the gateway's own below the paths of calls, for requests without a key. Set by OauthModule. */
+  ownEndpoints: OwnEndpoints | null = null;
   private readonly routing = new Logger('Proxy');
   private isFast = false;
   /** Number of Express's layers when `isFast` was last decided. */
@@ -216,7 +218,9 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     }
     // Not on calls: what a provider sends is forwarded as it is.
     if (target === null) res.setHeader('x-content-type-options', 'nosniff');
-    if (target !== null && this.useFastPath(app)) this.fastPath!.run(req, res);
+    if (target !== null && this.ownEndpoints?.takes(req, target))
+      void this.ownEndpoints.answer(req, res, target);
+    else if (target !== null && this.useFastPath(app)) this.fastPath!.run(req, res);
     else app(req, res);
   }
 
@@ -238,6 +242,12 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     const { onRequestHook, onResponseHook, onRouteTriggered } = this as unknown as Hooks;
     return this.isFast && !onRequestHook && !onResponseHook && !onRouteTriggered;
   }
+}
+
+/** See OauthEndpoints. */
+interface OwnEndpoints {
+  takes(req: Request, target: RequestTarget): boolean;
+  answer(req: Request, res: Response, target: RequestTarget): Promise<void>;
 }
 
 /** See FastPath. */

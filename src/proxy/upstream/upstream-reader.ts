@@ -42,7 +42,7 @@ export class UpstreamReader extends ProviderReader {
 
 /** A connection for requests of the gateway itself, with the same rules as for calls. */
 export function openClient(
-  { origin }: Provider,
+  { origin }: Pick<Provider, 'origin'>,
   env: Settings,
   host: HttpAdapterHost,
   maxMs: number,

@@ -11,6 +11,8 @@ export const EVENTS: Record<EventType, string> = {
   'budget.exhausted': 'A budget is spent, or rejects calls',
   'provider.failing': 'Calls to a provider fail',
   'provider.recovered': 'Calls to a provider succeed again',
+  'trust.failing': 'A trust rejects tokens that its issuer has signed',
+  'issuer.unavailable': 'The public keys of an issuer cannot be read',
   'refusals.high': 'Many calls of a key are rejected, 429 not counted',
   'key.expiring': 'A key expires within 7 days',
   'price.missing': 'A model without a price was called',

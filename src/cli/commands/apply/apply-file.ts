@@ -53,7 +53,7 @@ export class ApplyFile {
     }
     if (!isMap(parsed.contents)) {
       throw new CliError(
-        `${file.place(0)}: must be a mapping of installation, groups, teams, providers, routes, prices, keys, webhooks and sinks`,
+        `${file.place(0)}: must be a mapping of installation, groups, teams, providers, routes, prices, keys, trusts, webhooks and sinks`,
       );
     }
     return file;

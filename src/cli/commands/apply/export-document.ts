@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { GroupView } from '../../../groups/groups.schema.js';
+import type { TrustView } from '../../../identity/trusts/trusts.schema.js';
 import type { KeyView } from '../../../keys/keys.schema.js';
 import type { Budget, ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
 import type { PriceView } from '../../../pricing/prices.schema.js';
@@ -32,6 +33,7 @@ const OF_KEY = {
   websockets: false,
   secret: true,
 };
+const OF_TRUST = { preset: 'oidc', any_ref: false, token_minutes: 60, max_live: 1000 };
 const OF_ROUTE = {
   strategy: 'order',
   retry_on: ['connect', 'refused'],
@@ -74,6 +76,18 @@ export function keyItem(key: KeyView): Item {
       ...limitsOf(key),
     },
     OF_KEY,
+  );
+}
+
+export function trustItem(trust: TrustView): Item {
+  const { name, key, preset, issuer, audience, jwks, claims, any_ref, cidrs, enabled } = trust;
+  const { token_minutes, longest_jwt_minutes, max_live } = trust;
+  return item(
+    {
+      ...{ name, key, preset, issuer, audience, jwks, claims, any_ref, cidrs },
+      ...{ token_minutes, longest_jwt_minutes, max_live, enabled: enabled ? null : false },
+    },
+    OF_TRUST,
   );
 }
 

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Page } from '../../../database/page.js';
 import type { GroupView } from '../../../groups/groups.schema.js';
+import type { TrustView } from '../../../identity/trusts/trusts.schema.js';
 import type { KeyView } from '../../../keys/keys.schema.js';
 import type { ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
 import type { PriceView } from '../../../pricing/prices.schema.js';
@@ -73,6 +74,7 @@ async function everything(api: Api): Promise<Exported> {
   const webhooks = await list<WebhookView>('webhooks');
   const sinks = await list<SinkView>('sinks');
   const keys = await allOf<KeyView>(api, 'keys', {});
+  const trusts = await allOf<TrustView>(api, 'trusts', {});
   const prices = await allOf<PriceView>(api, 'prices', { source: 'custom' });
   const installation = await api.get<ShownLimits>('limits/installation');
   const groups = await allOf<GroupView>(api, 'groups', {});
@@ -92,6 +94,7 @@ async function everything(api: Api): Promise<Exported> {
     teams: teams.sort(by('name')).map(items.teamItem),
     prices: prices.sort(by('catalog', 'model', 'effective_from')).map(items.priceItem),
     keys: keys.filter(isConfigured).sort(by('team', 'name')).map(items.keyItem),
+    trusts: trusts.sort(by('name')).map(items.trustItem),
     webhooks: webhooks
       .sort(by('url', 'format', 'id'))
       .map((webhook) => hinted(webhook, items.webhookItem(webhook))),

@@ -1,0 +1,71 @@
+import type { DataSource } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { digestKey, generateKey, shownPrefix } from '../../keys/key-secret.js';
+
+/**
+ * Issues a token if its trust, key and team still allow it: their rows are locked until the transaction ends, so that a change
+ * that ends them comes before the token or after it. `now` is the clock that decides; concurrent exchanges may exceed max_live
+ * by their number.
+ */
+const ISSUE = `
+  WITH parents AS MATERIALIZED (
+    SELECT tr.id AS trust_id, tr.key_id, tr.max_live,
+           LEAST(now() + make_interval(mins => tr.token_minutes), k.expires_at) AS expires_at
+    FROM trust tr JOIN gateway_key k ON k.id = tr.key_id JOIN team t ON t.id = k.team_id
+    WHERE tr.id = $1 AND tr.version = $2 AND tr.enabled
+      AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled AND COALESCE(k.expires_at > now(), true)
+    FOR SHARE OF tr, k, t),
+  live AS MATERIALIZED (
+    SELECT count(*) AS tokens, min(expires_at) AS first_end FROM (
+      SELECT expires_at FROM gateway_key_secret
+      WHERE trust_id = $1 AND expires_at > now() ORDER BY expires_at LIMIT (SELECT max_live FROM parents)) s),
+  issued AS (
+    INSERT INTO gateway_key_secret (id, key_id, digest, prefix, expires_at, kind, subject, trust_id)
+    SELECT $3, key_id, decode($4, 'hex'), $5, expires_at, 'exchange', $6, trust_id FROM parents, live
+    WHERE live.tokens < max_live AND now() BETWEEN to_timestamp($7) AND to_timestamp($8)
+    RETURNING expires_at)
+  SELECT extract(epoch FROM now())::float8 AS now, EXISTS (SELECT FROM parents) AS allowed,
+         (SELECT tokens >= max_live FROM parents, live) AS full,
+         (SELECT ceil(extract(epoch FROM first_end - now()))::int FROM live) AS wait_s,
+         (SELECT extract(epoch FROM expires_at - now())::float8 FROM issued) AS life_s`;
+
+/** What a token is issued for. */
+export interface IssueRequest {
+  trustId: string;
+  /** The terms that the identity token was held against. */
+  version: number;
+  subject: string;
+  /** In which Postgres's clock must be, in epoch seconds. */
+  from: number;
+  until: number;
+}
+
+/** `life_s` is null if none was issued. */
+export interface IssueResult {
+  /** Null if none was issued. */
+  token: string | null;
+  /** Whole seconds for which it works. */
+  lifeS: number;
+  now: number;
+  allowed: boolean;
+  full: boolean;
+  /** Until the next of its tokens ends. */
+  waitS: number;
+}
+
+/** @throws errors of the database */
+export async function issueToken(dataSource: DataSource, request: IssueRequest): Promise<IssueResult> {
+  const { trustId, version, subject, from, until } = request;
+  const token = generateKey();
+  const [row] = await dataSource.query<
+    [{ now: number; allowed: boolean; full: boolean | null; wait_s: number | null; life_s: number | null }]
+  >(ISSUE, [trustId, version, uuidv7(), digestKey(token), shownPrefix(token), subject, from, until]);
+  return {
+    token: row.life_s === null ? null : token,
+    lifeS: Math.floor(row.life_s ?? 0),
+    now: row.now,
+    allowed: row.allowed,
+    full: row.full ?? false,
+    waitS: Math.max(1, row.wait_s ?? 1),
+  };
+}
