@@ -418,6 +418,8 @@ describe('postern export', () => {
     }
     expect(written.providers).toMatchObject([
       { name: 'entra', auth_settings: { client_id: 'postern' }, secret: { stored: true } },
+      { name: 'keyless-claude', auth_settings: { federation_rule_id: 'fdrl_1' }, secret: null },
+      { name: 'keyless-machine', auth_settings: { source: 'metadata' }, secret: null },
       { name: 'local', secret: null },
     ]);
     expect(text).toMatch(/^ {2}- url: \{ stored: [0-9a-f-]{36} \} # https:\/\/alerts\.example\.com\/…$/m);
