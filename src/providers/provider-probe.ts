@@ -67,7 +67,15 @@ export function verdictOfToken(reason: unknown): Verdict {
   const what = reason instanceof Error ? reason.message : 'no token could be obtained';
   return wrong(
     'credential_unavailable',
-    `No access token: ${what}. Check the secret and the settings of its auth.`,
+    `No credential: ${what}. Check the settings of its auth, and the secret if it has one.`,
+  );
+}
+
+/** The verdict for a provider that rejects an access token. */
+export function verdictOfRejectedToken(): Verdict {
+  return wrong(
+    'unauthorized',
+    'A token was issued, but the provider rejected it. Check what its owner may do at the provider, and the scope.',
   );
 }
 

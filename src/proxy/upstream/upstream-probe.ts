@@ -7,6 +7,7 @@ import {
   type Verdict,
   verdictOfDenied,
   verdictOfError,
+  verdictOfRejectedToken,
   verdictOfStatus,
   verdictOfToken,
 } from '../../providers/provider-probe.js';
@@ -59,7 +60,9 @@ export class UpstreamProbe extends ProviderProbe {
           ? verdictOfDenied(Date.parse(String(headers.date)) - Date.now())
           : stored.tokens !== null && statusCode === 404
             ? TOKEN_ONLY
-            : verdictOfStatus(statusCode, signer !== null || secret !== null, forwardsCredentials);
+            : stored.tokens !== null && (statusCode === 401 || statusCode === 403)
+              ? verdictOfRejectedToken()
+              : verdictOfStatus(statusCode, signer !== null || secret !== null, forwardsCredentials);
       return { verdict, status: statusCode };
     } catch (error) {
       const verdict: Verdict =
@@ -76,6 +79,5 @@ export class UpstreamProbe extends ProviderProbe {
 const TOKEN_ONLY: Verdict = {
   ok: true,
   code: 'ok',
-  message:
-    'OK: the token endpoint accepted the secret and the provider responded. It has no /v1/models to check more.',
+  message: 'OK: a credential was issued and the provider responded. It has no /v1/models to check more.',
 };

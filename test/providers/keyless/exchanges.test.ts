@@ -91,6 +91,19 @@ describe('openai-federation', () => {
   });
 });
 
+it.each([401, 403])(
+  'says in a test that the provider rejected the token that was issued (%s)',
+  async (status) => {
+    keyless.clouds.hosts.set('auth.openai.com', () => bearer('openai-access-token'));
+    keyless.clouds.hosts.set('api.openai.com', () => ({ status }));
+    expect(await keyless.probe(await keyless.add(OPENAI))).toMatchObject({
+      ok: false,
+      code: 'unauthorized',
+      message: expect.stringContaining('A token was issued, but the provider rejected it') as string,
+    });
+  },
+);
+
 describe('anthropic-federation', () => {
   const exchanged = () =>
     keyless.clouds.at('api.anthropic.com').filter(({ path }) => path === '/v1/oauth/token');
