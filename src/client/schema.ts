@@ -11374,6 +11374,8 @@ export interface operations {
                 to?: string;
                 /** @description Only rows written to the database after this time; for incremental export. For example `2026-01-31T12:00:00.000Z`. */
                 recorded_after?: string;
+                /** @description Only the rows of so many values of the first group that is no period: of those with the largest sums over the whole time, by `sort`, else by cost. `totals` are those of all values. For charts, with a period in `group_by`. For example `8`. */
+                series?: number;
                 /** @description Maximum number of rows. For example `50`. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */

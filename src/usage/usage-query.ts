@@ -18,7 +18,12 @@ import type { UsageSource } from './usage-source.js';
 import { percentileSql } from './latency.js';
 
 /** What to read. */
-export type UsageRequest = RequestFilter & PageRequest & { sort?: UsageSort };
+export type UsageRequest = RequestFilter &
+  PageRequest & {
+    sort?: UsageSort;
+    /** Only the groups of the values of the first group that is no period with the largest sums: so many of these. */
+    series?: number;
+  };
 
 /** Groups under the names of memberOf(), sums under their own. */
 export type UsageSqlRow = Record<string, unknown> & { latency: number[] };
@@ -87,10 +92,20 @@ const SHOWN_AS: Record<Measure['type'], (sql: string) => string> = {
 /** A page of groups. */
 export interface UsagePlace {
   sort: UsageSort | undefined;
+  /** See UsageRequest. */
+  series: number | undefined;
   /** Of the last group of the page before; null: this is the first page. */
   last: GroupValues | null;
   limit: number;
 }
+
+/** The place of the name of the group whose values are series. */
+export function seriesPlace(groups: readonly UsageGroup[]): number {
+  return groups.findIndex((group) => !isInterval(group));
+}
+
+/** The sum of a series over all its periods, and its place among all series. */
+export const SERIES_COLUMNS = ['series_sum', 'series_place'] as const;
 
 const TOTAL_TOKENS = 'total_tokens';
 const ENTRIES = Object.entries<Measure>(MEASURES);
@@ -128,15 +143,21 @@ export function usageSql(
   const totals = TOTALS.map((name) =>
     isMoney(name) ? `'${name}', (sum(${name}::numeric) OVER ())::text` : `'${name}', sum(${name}) OVER ()`,
   );
-  return `
-    SELECT * FROM (
+  const rows = `
       SELECT sums.*, json_build_object(${totals.join(', ')}) AS totals FROM (
         SELECT groups.*, prompt_tokens + completion_tokens AS ${TOTAL_TOKENS}
                ${place.sort === 'p95' ? `, ${percentileSql('latency', 0.95)} AS ${SORTS.p95}` : ''} FROM (
           SELECT ${[...texts, ...shown].join(', ')} FROM (
             SELECT ${[...values, ...sums].join(', ')}
             FROM ${withPresentNames(groups, source.from)}
-            GROUP BY ${names.map((_, i) => i + 1).join(', ')}) AS added) AS groups) AS sums) AS usage
+            GROUP BY ${names.map((_, i) => i + 1).join(', ')}) AS added) AS groups) AS sums`;
+  const [sum, rank] = SERIES_COLUMNS;
+  const series = names[seriesPlace(groups)];
+  const ranked = `
+    SELECT *, dense_rank() OVER (ORDER BY ${sum} DESC, ${series} COLLATE "C" NULLS LAST) AS ${rank} FROM (
+      SELECT *, sum(${sorted(place.sort ?? 'cost')}) OVER (PARTITION BY ${series}) AS ${sum} FROM (${rows}) AS counted) AS summed`;
+  return `
+    SELECT * FROM (${place.series === undefined ? rows : ranked}) AS usage
     ${pageSql(groups, names, conditions, place)}`;
 }
 
@@ -156,19 +177,22 @@ function sorted(sort: UsageSort): string {
   return sort === 'cost' ? 'COALESCE(cost_usd::numeric, 0)' : SORTS[sort];
 }
 
-/** The ORDER BY clause of a page, and the condition that excludes the groups of earlier pages. */
+/** The ORDER BY clause of a page, and the conditions that exclude other series and the groups of earlier pages. */
 function pageSql(
   groups: readonly UsageGroup[],
   names: readonly string[],
   conditions: Conditions,
-  { sort, last, limit }: UsagePlace,
+  { sort, series, last, limit }: UsagePlace,
 ): string {
   // "C": the same order here and in the comparison, whatever the database's collation; nulls are last in both.
   const keys = names.map((name) => `${name} COLLATE "C"`);
   const order = groups.map((group, i) => (isInterval(group) ? `${keys[i]} DESC` : `${keys[i]} NULLS LAST`));
   if (sort !== undefined) order.unshift(`${sorted(sort)} DESC`);
-  const isAfter = last && after(groups, keys, sort, last, conditions);
-  return `${isAfter ? `WHERE ${isAfter}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
+  const wanted = [
+    ...(series === undefined ? [] : [`${SERIES_COLUMNS[1]} <= ${conditions.placeholder(series)}`]),
+    ...(last === null ? [] : [`(${after(groups, keys, sort, last, conditions)})`]),
+  ];
+  return `${wanted.length > 0 ? `WHERE ${wanted.join(' AND ')}` : ''} ORDER BY ${order.join(', ')} LIMIT ${conditions.placeholder(limit)}`;
 }
 
 /** SQL condition for groups after these values, of which the first is the sum if the page is sorted by one. */

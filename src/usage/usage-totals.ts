@@ -10,12 +10,13 @@ import { percentile } from './latency.js';
 import { DAY_MS, dayOf, oldestDay } from '../request-log/partitions.js';
 import { type ArchivedUsage, UsageArchive } from './usage-archive.js';
 import { type CountedUsage, NO_USAGE, type UsageSums, type UsageView } from './usage.schema.js';
-import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from './usage-groups.js';
+import { isInterval, SORTS, TAG_GROUP, type UsageGroup } from './usage-groups.js';
 import {
   cursorOf,
   groupName,
   inOrder,
   memberOf,
+  SERIES_COLUMNS,
   type UsageRequest,
   type UsageSqlRow,
   usageSql,
@@ -79,7 +80,7 @@ export class UsageTotals {
 
   private async counted(
     groups: readonly UsageGroup[],
-    { limit, cursor, sort, ...filter }: UsageRequest,
+    { limit, cursor, sort, series, ...filter }: UsageRequest,
     zone: string,
     pool: pg.Pool,
   ): Promise<ArchivedUsage> {
@@ -87,7 +88,7 @@ export class UsageTotals {
     const last = cursor === undefined ? null : valuesOf(cursor, groups.length, sort !== undefined);
     const rows = await inSnapshot(pool, async (client) => {
       const { source, conditions } = await this.sourceOf(client, groups, filter, zone);
-      const sql = usageSql(groups, source, conditions, zone, { sort, last, limit });
+      const sql = usageSql(groups, source, conditions, zone, { sort, series, last, limit });
       return (await client.query<SqlRow>(sql, conditions.values)).rows;
     }).catch((error: unknown) => {
       if (isUnknownTimeZone(error))
@@ -131,12 +132,11 @@ export class UsageTotals {
    */
   private async mustBeKept(
     groups: readonly UsageGroup[],
-    filter: RequestFilter & { sort?: UsageSort },
+    { sort: _, series: __, ...filter }: Omit<UsageRequest, 'limit' | 'cursor'>,
     zone: string,
     pool: pg.Pool,
   ): Promise<boolean> {
-    const { sort: _, ...asked } = filter;
-    const fromSlots = fitsSlots(groups, asked, zone) && !cutsSlots(groups, zone);
+    const fromSlots = fitsSlots(groups, filter, zone) && !cutsSlots(groups, zone);
     const { usageRetentionDays, requestLogRetentionDays } = this.env;
     let oldest: Date | null = null;
     for (const name of ['from', 'to'] as const) {
@@ -170,6 +170,7 @@ export class UsageTotals {
 
 /** With the values of its groups under their names. */
 function named(row: UsageSqlRow, groups: readonly UsageGroup[]): UsageSqlRow {
+  for (const column of SERIES_COLUMNS) delete row[column];
   for (const [i, group] of groups.entries()) {
     row[memberOf(group)] = row[groupName(i)];
     delete row[groupName(i)];

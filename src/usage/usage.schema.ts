@@ -181,6 +181,8 @@ const groups = z
   .refine((words): words is UsageGroup[] => words.every(isUsageGroup), GROUPS)
   .refine((words) => new Set(words).size === words.length, GROUPS);
 
+const MAX_SERIES = 50;
+
 const question = {
   group_by: groups.prefault('team,day').meta({
     description:
@@ -203,8 +205,27 @@ const question = {
   ...callFilter,
 };
 
+const SERIES = `must be an integer from 1 to ${MAX_SERIES}`;
+
+/** As many series as a chart shows, over all its periods. */
+const series = z
+  .string(SERIES)
+  .regex(/^\d{1,2}$/, SERIES)
+  .transform(Number)
+  .refine((count) => count >= 1 && count <= MAX_SERIES, SERIES)
+  .optional()
+  .meta({
+    description:
+      'Only the rows of so many values of the first group that is no period: of those with the largest sums over the whole time, by ' +
+      '`sort`, else by cost. `totals` are those of all values. For charts, with a period in `group_by`.',
+    type: 'integer',
+    minimum: 1,
+    maximum: MAX_SERIES,
+    example: 8,
+  });
+
 /** `GET /admin/v1/usage` and `postern usage` */
-export const usageFilterSchema = withTimeRange(z.strictObject({ ...question, ...paging }));
+export const usageFilterSchema = withTimeRange(z.strictObject({ ...question, series, ...paging }));
 export type UsageFilter = z.output<typeof usageFilterSchema>;
 
 /** `GET /admin/v1/usage/export` and `postern usage --format csv` */

@@ -14,7 +14,7 @@ import { TeamsService } from '../teams/teams.service.js';
 import { fileName, usageCsv } from './usage-csv.js';
 import { inOrder, type UsageRequest } from './usage-query.js';
 import { UsageTotals } from './usage-totals.js';
-import { isInterval, MINUTES_MS, type UsageGroup } from './usage-groups.js';
+import { isInterval, MINUTES_MS, type UsageGroup, type UsageSort } from './usage-groups.js';
 import type {
   CountedUsage,
   Statement,
@@ -64,6 +64,7 @@ export class UsageService {
   ): Promise<CountedUsage> {
     const groups = withInterval(group_by, interval);
     if (groups.includes('minute')) mustBeShort(filter);
+    if (filter.series !== undefined) mustHaveSeries(groups, filter.sort);
     return this.named(groups, await this.filters.resolve(filter, scope), tz);
   }
 
@@ -186,6 +187,18 @@ function withInterval(
       'must name one period at most',
     );
   return all;
+}
+
+/** @throws ServiceError invalid if there is nothing to rank, or if it cannot be ranked: percentiles are no sums */
+function mustHaveSeries(groups: readonly UsageGroup[], sort: UsageSort | undefined): void {
+  if (groups.every(isInterval))
+    throw ServiceError.of('invalid', 'series', 'needs a group that is no period, such as team, in group_by');
+  if (sort === 'p95')
+    throw ServiceError.of(
+      'invalid',
+      'sort',
+      'cannot be p95 together with series; choose a sum, such as cost',
+    );
 }
 
 /** @throws ServiceError invalid if rows of more than a few hours would have to be added up */

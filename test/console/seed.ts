@@ -123,7 +123,8 @@ export async function seedConsole(
     await client.query(`
       INSERT INTO unpriced_model (provider, model, day)
       SELECT DISTINCT provider, model, (started_at AT TIME ZONE 'UTC')::date FROM request_log
-      WHERE status = 200 AND cost_usd IS NULL`);
+      WHERE status = 200 AND cost_usd IS NULL
+      ON CONFLICT DO NOTHING`);
     // The sums at once, not by the hour: the gateway would be busy with that while it is tested.
     await client.query(ADD_NEW_ROWS, [new Date(0), new Date(now)]);
     await client.query(MOVE_CURSOR, [new Date(now)]);

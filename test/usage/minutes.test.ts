@@ -81,3 +81,12 @@ it('needs a beginning, and takes now as the end', async () => {
   expect((await usage(`group_by=minute&from=${from}`)).totals.calls).toBeGreaterThan(0);
   await expect(usage(`group_by=minute&from=2020-01-01T00:00:00Z`)).rejects.toThrow(message);
 });
+
+it.each([
+  ['group_by=day&series=2', /series: needs a group that is no period/],
+  ['group_by=team,day&series=2&sort=p95', /sort: cannot be p95 together with series/],
+  ['group_by=team,day&series=0', /series: must be an integer from 1 to 50/],
+  ['group_by=team,day&series=51', /series: must be an integer from 1 to 50/],
+])('rejects %s', async (query, message) => {
+  await expect(usage(query)).rejects.toThrow(message);
+});

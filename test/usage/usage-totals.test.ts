@@ -368,4 +368,41 @@ describe('usage', () => {
     expect(shown).toEqual(shown.toSorted((a, b) => b - a));
     expect(await all(['model'], 1, 'p95')).toEqual(whole);
   });
+
+  it('leaves the series with the largest sums over all periods, and counts all in the totals', async () => {
+    // The largest one of each day is not among the largest two of all days.
+    for (const [model, ...costs] of [
+      ['steady', '4', '4', '4'],
+      [null, '5', '0', '5'],
+      ['one-day', '0', '9', '0'],
+      ['small', '1', '1', '1'],
+    ] as const)
+      for (const [i, cost_usd] of costs.entries())
+        await insertRow(database, new Date(`2031-02-0${i + 1}T00:00:00Z`), {
+          ...{ provider: 'of-series', model, cost_usd },
+        });
+    const request = { provider: 'of-series', series: 2, limit: 500 };
+    const shown = ({ data }: { data: UsageRow[] }) => data.map(({ day, model }) => [day, model]);
+    const byDay = await totals.list(['model', 'day'], request);
+    expect(shown(byDay)).toEqual(
+      ['2031-02-03', '2031-02-02', '2031-02-01'].flatMap((day) => [
+        [day, 'steady'],
+        [day, null],
+      ]),
+    );
+    expect(byDay.totals).toMatchObject({ calls: 12, cost_usd: '34.000000000' });
+    const bySum = await totals.list(['model', 'day'], { ...request, sort: 'cost' });
+    expect(shown(bySum).slice(0, 2)).toEqual([
+      ['2031-02-03', null],
+      ['2031-02-01', null],
+    ]);
+    const first = await totals.list(['model', 'day'], { ...request, limit: 4 });
+    const second = await totals.list(['model', 'day'], { ...request, limit: 4, cursor: first.next_cursor! });
+    expect([...first.data, ...second.data]).toEqual(byDay.data);
+    // All have three calls: the first names.
+    expect(shown(await totals.list(['model'], { ...request, sort: 'calls' }))).toEqual([
+      [undefined, 'one-day'],
+      [undefined, 'small'],
+    ]);
+  });
 });

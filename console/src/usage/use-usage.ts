@@ -1,5 +1,6 @@
-import { useQueries, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
+import { loadAll } from '../api/load-all';
 import type { QUERY_VALUES } from '../api/query-values';
 import { OTHER_COLOR, SERIES_COLORS } from '../app/theme';
 import type { ChartPeriod, ChartSeries } from '../charts/series';
@@ -22,6 +23,7 @@ export interface UsageQuery extends CallFilter {
   to: string;
   tz?: string;
   sort?: (typeof QUERY_VALUES.getUsage.sort)[number];
+  series?: number;
   limit?: number;
   cursor?: string;
 }
@@ -33,14 +35,10 @@ const REFRESH_MS = 30_000;
 const SHOWN_SERIES = 8;
 const MAX_PAGE = 500;
 
-function usageOptions(query: UsageQuery) {
-  return {
-    queryKey: ['usage', query],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get('/admin/v1/usage', { query, signal }),
-    placeholderData: (previous: UsagePage | undefined, from: { queryKey: readonly unknown[] } | undefined) =>
-      from !== undefined && isGroupedBy(from.queryKey, query.group_by) ? previous : undefined,
-    refetchInterval: REFRESH_MS,
-  };
+/** What was shown before, while something else is loaded: if it has the same groups. */
+function previousOf({ group_by }: UsageQuery) {
+  return <T>(previous: T | undefined, from: { queryKey: readonly unknown[] } | undefined) =>
+    from !== undefined && isGroupedBy(from.queryKey, group_by) ? previous : undefined;
 }
 
 /** Whether a query of usage has the groups: those of others would be without a name here, and all have one identity. */
@@ -49,7 +47,24 @@ export function isGroupedBy([, query]: readonly unknown[], groupBy: string): boo
 }
 
 export function useUsage(query: UsageQuery, enabled = true, refetchInterval = REFRESH_MS) {
-  return useQuery({ ...usageOptions(query), enabled, refetchInterval });
+  return useQuery({
+    queryKey: ['usage', query],
+    queryFn: ({ signal }) => api.get('/admin/v1/usage', { query, signal }),
+    placeholderData: previousOf(query),
+    enabled,
+    refetchInterval,
+  });
+}
+
+/** The rows of all pages. */
+function useRows(query: UsageQuery) {
+  return useQuery({
+    queryKey: ['usage', query, 'all'],
+    queryFn: ({ signal }) =>
+      loadAll<UsageRow>((page) => api.get('/admin/v1/usage', { query: { ...query, ...page }, signal })),
+    placeholderData: previousOf(query),
+    refetchInterval: REFRESH_MS,
+  });
 }
 
 export interface UsageSeries {
@@ -68,7 +83,7 @@ export interface UsageSeries {
 
 /**
  * A metric by group and period: the largest groups one by one, and all others as what is missing from the total, so that a
- * chart adds up however many groups there are.
+ * chart adds up however many groups there are. Three requests, or some more for hundreds of periods.
  */
 export function useUsageSeries(
   range: TimeRange,
@@ -83,23 +98,11 @@ export function useUsageSeries(
   const ranked = useUsage({ ...base, group_by: dimension, sort: metric.id, limit: 50 });
   const groups = ranked.data?.data;
   const top = (groups ?? []).slice(0, SHOWN_SERIES);
-  const rows = (groups?.length ?? 0) * periods.length;
-  const atOnce = ranked.data?.next_cursor === null && rows <= MAX_PAGE;
-  const together = useUsage(
-    { ...base, group_by: `${dimension},${interval}`, limit: MAX_PAGE },
-    groups !== undefined && atOnce,
-  );
-  const apart = useQueries({
-    queries: top.map((group) => ({
-      ...usageOptions({
-        ...base,
-        group_by: interval,
-        limit: MAX_PAGE,
-        [dimension]: groupValue(group, dimension),
-      }),
-      // There is no filter for calls without a value: these are among the others.
-      enabled: !atOnce && groupValue(group, dimension) !== undefined,
-    })),
+  const largest = useRows({
+    ...base,
+    group_by: `${dimension},${interval}`,
+    sort: metric.id,
+    series: SHOWN_SERIES,
   });
   const values = (found: readonly UsageRow[]) => {
     const byPeriod = new Map(
@@ -111,11 +114,9 @@ export function useUsageSeries(
     });
   };
   const series = top.flatMap((group, index): ChartSeries[] => {
+    if (largest.data === undefined) return [];
     const id = groupValue(group, dimension);
-    const found = atOnce
-      ? together.data?.data.filter((row) => groupValue(row, dimension) === id)
-      : apart[index]?.data?.data;
-    if (found === undefined) return [];
+    const found = largest.data.rows.filter((row) => groupValue(row, dimension) === id);
     return [
       {
         id: id ?? 'none',
@@ -137,11 +138,7 @@ export function useUsageSeries(
       values: others.map((value) => Math.max(0, value)),
     });
   }
-  const all = [
-    total,
-    ranked,
-    ...(atOnce ? [together] : apart.filter((query) => query.fetchStatus !== 'idle' || query.data)),
-  ];
+  const all = [total, ranked, largest];
   return {
     periods: periods.map(({ start, end, label, tick }) => ({ start, end, label, tick })),
     series,
@@ -150,7 +147,7 @@ export function useUsageSeries(
     hasMoreGroups: ranked.data?.next_cursor !== null,
     asOf: total.data?.as_of,
     error: all.find(({ error }) => error !== null)?.error,
-    pending: all.some(({ isPending, fetchStatus }) => isPending && fetchStatus !== 'idle'),
+    pending: all.some(({ isPending }) => isPending),
     retry: () => all.forEach((query) => void query.refetch()),
   };
 }

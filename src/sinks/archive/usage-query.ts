@@ -1,7 +1,7 @@
 import { GROUPED_ANNOTATIONS, type GroupedAnnotation } from '../../keys/key-annotations.js';
 import { type Measure, MEASURES } from '../../usage/measures.js';
 import { isInterval, SORTS, TAG_GROUP, type UsageGroup, type UsageSort } from '../../usage/usage-groups.js';
-import { type UsageRequest, valuesOf } from '../../usage/usage-query.js';
+import { SERIES_COLUMNS, seriesPlace, type UsageRequest, valuesOf } from '../../usage/usage-query.js';
 import { annotationParams, type ArchiveQuery, conditionsOf, GROUP_COLUMNS } from './archive-query.js';
 
 /** The values of keys by their IDs, by the group that needs them. */
@@ -60,7 +60,7 @@ const sorted = (sort: UsageSort): string =>
 export function usageQuery(
   table: string,
   groups: readonly UsageGroup[],
-  { limit, cursor, sort, ...filter }: UsageRequest,
+  { limit, cursor, sort, series, ...filter }: UsageRequest,
   zone: string,
   annotations: KeyAnnotations = {},
   teamGroups?: ReadonlyMap<string, string>,
@@ -81,15 +81,29 @@ export function usageQuery(
   if (sort !== undefined) order.unshift(`${sorted(sort)} DESC`);
   const sums = `SELECT ${[...columns, ...ENTRIES.map(archivedMeasure)].join(', ')} FROM ${table} FINAL
     ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`} GROUP BY ${names.join(', ')}`;
-  const [totals, where] =
-    cursor === undefined
-      ? [`, ${TOTALS.join(', ')}`, '']
-      : ['', `WHERE ${after(groups, sort, cursor, query_params)}`];
+  const totals = cursor === undefined ? `, ${TOTALS.join(', ')}` : '';
+  const later = cursor === undefined ? [] : [`(${after(groups, sort, cursor, query_params)})`];
+  const page = `ORDER BY ${order.join(', ')} LIMIT {limit: Int32}`;
+  if (series === undefined) {
+    return {
+      query: `SELECT *${totals} FROM (${sums}) AS sums ${whereAll(later)} ${page}`,
+      query_params: { ...query_params, zone, limit },
+    };
+  }
+  const [sum, rank] = SERIES_COLUMNS;
+  const name = names[seriesPlace(groups)];
+  // The sums over all groups, and the places of all series, before any are left out.
+  const summed = `SELECT *${totals}, sum(${sorted(sort ?? 'cost')}) OVER (PARTITION BY ${name}) AS ${sum} FROM (${sums}) AS sums`;
+  const ranked = `SELECT *, dense_rank() OVER (ORDER BY ${sum} DESC, ${name} ASC NULLS LAST) AS ${rank} FROM (${summed}) AS summed`;
+  const shown = whereAll([`${rank} <= {series: Int32}`, ...later]);
   return {
-    query: `SELECT *${totals} FROM (${sums}) AS sums ${where} ORDER BY ${order.join(', ')} LIMIT {limit: Int32}`,
-    query_params: { ...query_params, zone, limit },
+    query: `SELECT * FROM (${ranked}) AS ranked ${shown} ${page}`,
+    query_params: { ...query_params, zone, limit, series },
   };
 }
+
+const whereAll = (conditions: readonly string[]): string =>
+  conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
 
 /** Condition for groups after those of a cursor: the first one that differs decides. */
 function after(

@@ -108,7 +108,7 @@ export function newInstallation(gateway: ConsoleGateway): void {
       'as input',
       '$10.50',
       'always',
-      'your own',
+      'Your own',
     ]);
     await page.getByRole('heading', { name: 'A model without a price' }).waitFor({ state: 'detached' });
 

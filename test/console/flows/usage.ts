@@ -119,4 +119,22 @@ export function usageFlows(gateway: ConsoleGateway): void {
     );
     await done();
   });
+
+  it('asks for all series of a chart at once, also of 60 keys on 60 days', async () => {
+    const { page, done } = await signedIn(gateway.url, '/teams');
+    const asked: URLSearchParams[] = [];
+    page.on('request', (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname === '/admin/v1/usage') asked.push(searchParams);
+    });
+    await page.goto(`${gateway.url}/console/usage?by=key&${range}`);
+    await settled(page);
+    await page.getByText('All others').first().waitFor();
+    const ofChart = asked.filter((query) => query.has('series'));
+    expect(ofChart.map((query) => query.get('series'))).toEqual(ofChart.map(() => '8'));
+    expect(ofChart.length).toBeGreaterThan(0);
+    // None for one key each.
+    expect(asked.filter((query) => query.has('key'))).toEqual([]);
+    await done();
+  });
 }

@@ -97,6 +97,8 @@ const QUESTIONS = [
     'group=all',
     'model=none',
   ].map((filter) => `group_by=model,day&${filter}&${RANGE}`),
+  `group_by=end_user,day&series=3&sort=calls&${RANGE}`,
+  `group_by=tag:env,hour&series=2&${RANGE}`,
   // Cut half hours.
   `group_by=team,day&from=${iso(FIRST + HOUR_MS + 61_000)}&to=${iso(END - 61_000)}`,
 ];
@@ -123,6 +125,7 @@ const PAGED = [
   `group_by=end_user,model&${RANGE}`,
   `group_by=end_user,day&sort=cost&${RANGE}`,
   `group_by=tag:env,end_user&sort=tokens&${RANGE}`,
+  `group_by=end_user,day&series=3&sort=cost&${RANGE}`,
 ];
 const EXPORTS = [
   ...['', '&model=gpt-4o', '&failed=true', '&limit=1700', '&end_user=user-3'].map(
