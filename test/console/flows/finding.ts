@@ -151,7 +151,7 @@ export function finding(gateway: ConsoleGateway): void {
     await page.getByRole('combobox', { name: 'Field' }).click();
     await page.getByRole('option', { name: 'Key', exact: true }).click();
     await page.getByRole('combobox', { name: 'Key', exact: true }).fill('search/MANY-1');
-    await page.getByRole('option', { name: /^search \/ many-1 / }).click();
+    await page.getByRole('option', { name: /^search \/ many-1( |$)/ }).click();
     await page.getByRole('button', { name: 'Add filter' }).last().click();
     await page.waitForURL((url) => url.searchParams.get('key') === '01a00000-0000-7000-8000-000000000001');
     await page.getByRole('button', { name: 'Remove filter Key: search / many-1' }).waitFor();
