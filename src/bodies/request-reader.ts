@@ -84,6 +84,11 @@ export class RequestReader {
     return this.limit && this.limit * this.outputs;
   }
 
+  /** How many outputs outputLimit() has found that the request asks for. */
+  get choices(): number {
+    return this.outputs;
+  }
+
   /** The part of the body that has passed asks for a response with which the provider goes on after it has responded. */
   get isBackground(): boolean {
     const member = this.json?.all('background').findLast(({ name }) => name === 'background');

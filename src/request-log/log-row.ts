@@ -78,7 +78,10 @@ export function setUsage(row: LogRow, call: CallRecord, usage: ResponseUsage): v
   row.reasoning_tokens = COLUMNS.reasoning_tokens.toDomain(usage.reasoningTokens);
   row.extra_usage = COLUMNS.extra_usage.toDomain(extraOf(call, usage), key);
   setReportedCost(row, usage.reportedCost);
-  setFinality(row, usage, call.isWhole || row.outcome === 'completed');
+  // What ends one of several outputs may come before the others: the end of the stream tells.
+  const isOfOne = usage.closing === 'event' && call.body.choices > 1;
+  const read = isOfOne ? { ...usage, closing: 'end' as const } : usage;
+  setFinality(row, read, call.isWhole || row.outcome === 'completed');
   if (call.mayUseTools) setUncountedTools(row);
   const error = usage.error ?? call.headError;
   row.provider_error_type = COLUMNS.provider_error_type.toDomain(error?.type, key);

@@ -102,7 +102,8 @@ it('has no cost of a stream of Gemini that was cut, and what was reported as its
   const final = { usage_final: true, cost_usd: '0.000300000', cost_low_usd: null, cost_high_usd: null };
   expect(await call(GEMINI, whole(body), request)).toMatchObject(final);
   // Cut after its last event.
-  expect(await call(GEMINI, cutAfter(gemini(10), gemini(20, 'STOP')), request)).toMatchObject({
+  const ofOne = { contents: [] };
+  expect(await call(GEMINI, cutAfter(gemini(10), gemini(20, 'STOP')), ofOne)).toMatchObject({
     ...final,
     outcome: 'truncated',
   });
@@ -136,6 +137,29 @@ it('does not take counts in every chunk for the last ones', async () => {
     cost_usd: null,
     cost_low_usd: '0.000030000',
     cost_high_usd: '0.000190001',
+  });
+});
+
+it('takes the first of several candidates that ends for the end only of a whole stream', async () => {
+  const candidate = (index: number, finishReason?: string) => ({
+    index,
+    ...(finishReason && { finishReason }),
+  });
+  const event = (tokens: number, ...candidates: object[]) => ({
+    candidates,
+    usageMetadata: { promptTokenCount: 5, candidatesTokenCount: tokens, totalTokenCount: 5 + tokens },
+  });
+  const first = event(10, candidate(0, 'STOP'));
+  const body = { generationConfig: { candidateCount: 2, maxOutputTokens: 50 } };
+  expect(await call(GEMINI, cutAfter(first), body)).toMatchObject({
+    usage_final: false,
+    cost_usd: null,
+    cost_low_usd: '0.000105000',
+    cost_high_usd: '0.001005001',
+  });
+  expect(await call(GEMINI, whole(stream(first, event(30, candidate(1, 'STOP')))), body)).toMatchObject({
+    usage_final: true,
+    cost_usd: '0.000305000',
   });
 });
 
