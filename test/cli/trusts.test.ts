@@ -1,0 +1,60 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { TrustFailures } from '../../src/identity/trusts/trust-failures.service.js';
+import { exchange } from '../identity/exchanges.js';
+import { FakeIssuer } from '../identity/fake-issuer.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { runHere } from './run-here.js';
+
+let issuer: FakeIssuer;
+let gateway: TestGateway;
+beforeAll(async () => {
+  issuer = await FakeIssuer.start();
+  gateway = await startTestGateway({ GATEWAY_URL: 'https://gateway.example.com' });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await issuer.stop();
+});
+
+const remote = (line: string, input = '') =>
+  runHere(line.split(' '), { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN }, undefined, input);
+
+it('trusts are created, shown, tested, changed and deleted, for a key without a secret', async () => {
+  const key = await remote('keys create --team default --name ci --no-secret');
+  expect(key).toMatchObject({ code: 0, stderr: '' });
+  expect(key.stdout).toMatch(/^Created key default\/ci \([-0-9a-f]+\)\.$/m);
+  expect(key.stdout).toContain('trusts create');
+  expect((await remote('keys list')).stdout).toMatch(/^- +default\/ci/m);
+
+  const file = join(gateway.dataDir, 'keys.json');
+  writeFileSync(file, JSON.stringify({ keys: [issuer.publicJwk] }));
+  const created = await remote(
+    `trusts create job --key default/ci --preset github --issuer ${issuer.url} --jwks ${file} --repository-id 7 --ref refs/heads/main refs/tags/* --claim fork=false`,
+  );
+  expect(created).toMatchObject({ code: 0, stderr: '' });
+  expect(created.stdout).toContain('need the audience https://gateway.example.com');
+  const shown = await remote('trusts show job');
+  expect(shown.stdout).toMatch(/^claim ref +refs\/heads\/main, refs\/tags\/\*$/m);
+  expect(shown.stdout).toMatch(/^claim fork +false$/m);
+  expect((await remote('trusts list')).stdout).toMatch(/^job +default\/ci +enabled +github/m);
+
+  const claims = { aud: 'https://gateway.example.com', repository_id: '7', ref: 'refs/tags/v1', fork: false };
+  const good = await issuer.sign({ ...claims, event_name: 'push' });
+  const bad = await issuer.sign({ ...claims, event_name: 'pull_request_target' });
+  expect((await remote('trusts test job', good)).stdout).toBe('It would be accepted, as job.\n');
+  expect((await remote('trusts test job', bad)).stdout).toContain('the claim event_name');
+  expect((await exchange(gateway, 'job', good)).status).toBe(200);
+  expect((await exchange(gateway, 'job', bad)).status).toBe(400);
+  await gateway.gateway.app.get(TrustFailures).write();
+  expect((await remote('trusts failures job')).stdout).toContain('pull_request_target');
+
+  expect((await remote('trusts update job --token-minutes 5')).stdout).toContain('Updated trust job');
+  expect((await exchange(gateway, 'job', good)).expiresIn).toBe(300);
+  expect((await remote('trusts disable job')).stdout).toBe('Trust job is disabled.\n');
+  expect((await remote('trusts enable job')).stdout).toBe('Trust job is enabled.\n');
+  const wrong = await remote('trusts create other --key default/ci --preset github --claim repository=a/b');
+  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('repository_id') as string });
+  expect((await remote('trusts update job')).stderr).toContain('nothing to change');
+  expect((await remote('trusts delete job --yes')).stdout).toBe('Deleted trust job.\n');
+});
