@@ -108,8 +108,9 @@ export class RefusalWriter implements OnModuleInit, OnApplicationShutdown {
 
   private async write(): Promise<void> {
     const now = Date.now();
-    this.queue(this.counts.take(now));
+    // Only what has waited: after the clock was set forward, new counts look old.
     this.drop(now);
+    this.queue(this.counts.take(now));
     if (this.database.notReady !== null) return;
     try {
       for (let batch = this.batches[0]; batch !== undefined; batch = this.batches[0]) {

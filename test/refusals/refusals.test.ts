@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import { RefusalRetention } from '../../src/refusals/refusal-retention.service.js';
-import { ADD } from '../../src/refusals/refusal-writer.service.js';
+import { ADD, RefusalWriter } from '../../src/refusals/refusal-writer.service.js';
 import { OTHER_ID, UNKNOWN_ID } from '../../src/refusals/refusal.entity.js';
 import { generateKey } from '../../src/keys/key-secret.js';
 import { runHere } from '../cli/run-here.js';
@@ -241,6 +241,16 @@ it('keeps the counts while Postgres is unavailable, and stores a batch once whos
   for (const seq of [1, 1, 2, 1]) await first.database.query(ADD, [process, seq, batch]);
   const [row] = await first.database.query<{ calls: string }>(`SELECT calls FROM refusal WHERE code = 'x'`);
   expect(row!.calls).toBe('10');
+});
+
+it('keeps the counts if the clock is set forward between two writes', async () => {
+  const writer = first.gateway.app.get(RefusalWriter, { strict: false });
+  const { key } = await issue({ models: ['gpt-5'] });
+  expect((await send(first, key)).status).toBe(403);
+  const now = Date.now() + 3_600_000;
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(now);
+  await writer['flush']().finally(() => clock.mockRestore());
+  await stored(1);
 });
 
 it('adds up by hour after 2 days, deletes after the retention, and announces a key with many', async () => {
