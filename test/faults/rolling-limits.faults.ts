@@ -50,7 +50,11 @@ const IN_FLIGHT = 20;
       await admin('PATCH', '/teams/default', { budgets: [much], each_end_user: users });
       const { key, id } = await admin<Issued>('POST', '/keys', {
         ...{ team: 'default', name: 'both', each_end_user: users },
-        budgets: [much, { tokens: 1_000_000_000, period: 'day' }, { tokens: 1_000_000_000, period: 'total' }],
+        budgets: [
+          much,
+          { tokens: 100_000_000_000, period: 'day' },
+          { tokens: 100_000_000_000, period: 'total' },
+        ],
       });
       const installation = { budgets: [{ usd: '1000', period: 'month' }] };
       await expect(admin('PATCH', '/limits/installation', installation)).rejects.toThrow(

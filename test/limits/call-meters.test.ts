@@ -4,10 +4,22 @@ import { Meters } from '../../src/limits/ledger/meters.js';
 import { Periods } from '../../src/limits/ledger/periods.js';
 import { PostgresClock } from '../../src/limits/ledger/postgres-clock.js';
 import { type LimitRule, setOf } from '../../src/limits/ledger/rule-set.js';
+import { Ticket } from '../../src/limits/ledger/ticket.js';
 import { dollarsOf } from '../../src/request-log/column-domains.js';
 
 const DAY = 86_400_000;
 const BOTH = { usd: 5, tokens: 7 };
+/** What an exchange grants. */
+const RESULT = {
+  n: 0,
+  free: '0',
+  most: '0',
+  spent: '0',
+  limit: '0',
+  low: false,
+  recalled: false,
+  loose: '0',
+};
 const SUBJECTS = { endUser: '', session: 'one' };
 
 function rule(id: string, more: Partial<LimitRule> = {}): LimitRule {
@@ -72,21 +84,7 @@ it('are others once one of them was forgotten, so that what is used is counted b
 
 it('count exactly what a number holds, and do not use what they are granted beyond that', () => {
   const [meter] = meters.for(set, SUBJECTS, BOTH, 1)!.usd;
-  const grant = (total: string) =>
-    meter!.apply(
-      {
-        n: 0,
-        total,
-        free: '0',
-        most: '0',
-        spent: '0',
-        limit: total,
-        low: false,
-        recalled: false,
-        loose: '0',
-      },
-      0,
-    );
+  const grant = (total: string) => meter!.apply({ ...RESULT, total }, 0);
   meter!.entry(0, 0);
   grant(String(2n ** 60n));
   expect(meter!.available(0)).toBe(Number.MAX_SAFE_INTEGER);
@@ -94,6 +92,29 @@ it('count exactly what a number holds, and do not use what they are granted beyo
   expect(meter!.available(0)).toBe(Number.MAX_SAFE_INTEGER - 1);
   // What Postgres is told to be held: the rest is free again.
   expect(meter!.entry(0, 0)).toMatchObject({ used: '1', kept: '9007199254740991' });
+});
+
+it('are filled in one exchange once one of them is low', () => {
+  const of = meters.for(set, SUBJECTS, BOTH, 1)!;
+  const [own, spent] = of.usd;
+  const requested: string[] = [];
+  const take = () =>
+    new Ticket('id', null, '', of, BOTH, null).take(0, ({ rule: { id } }) => requested.push(id));
+  for (const [meter, total] of [
+    [own, '100'],
+    [spent, '100'],
+    [of.tokens[0], '20'],
+  ] as const) {
+    meter!.entry(0, 0);
+    meter!.apply({ ...RESULT, total }, 0);
+  }
+  // Of tokens, 13 are left where 7 were used.
+  take();
+  expect(requested).toEqual([]);
+  // Of USD, 8 are left where 92 were used; of tokens, 6 where 14 were.
+  own!.take(82, 0);
+  take();
+  expect(requested).toEqual(['usd', 'tokens']);
 });
 
 it.each([

@@ -135,8 +135,8 @@ export class HoldMeter extends Meter {
     return this.changed && (!this.rule.isHot || this.isScarce(now) || now - this.askedAt >= HOT_SETTLE_MS);
   }
 
-  needsMore(now: number): boolean {
-    return !this.isScarce(now) && (this.held - this.used) * 2 < this.expected(now);
+  filled(now: number): number {
+    return this.isScarce(now) ? Infinity : (this.held - this.used) / this.expected(now);
   }
 
   /**

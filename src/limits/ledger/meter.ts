@@ -93,8 +93,8 @@ export abstract class Meter {
   abstract get isIdle(): boolean;
   /** Whether the meter should be part of an exchange although nobody waits for it. */
   abstract isDue(now: number): boolean;
-  /** Whether to ask for more before a call has to wait. */
-  abstract needsMore(now: number): boolean;
+  /** The part of what is expected to be used that is held and not used; Infinity: nothing is to be held in advance. */
+  abstract filled(now: number): number;
   /** An exchange did not execute what the meter has stated, or may not have. */
   abstract failed(entry: { refused: number }): void;
   /** What a call needs to know if this meter rejects it. */

@@ -94,8 +94,8 @@ export class RateMeter extends Meter {
     return this.changed || this.refused > 0 || isReturned;
   }
 
-  needsMore(now: number): boolean {
-    return !this.isScarce(now) && this.lease * 2 < this.recent(now);
+  filled(now: number): number {
+    return this.isScarce(now) ? Infinity : this.lease / this.recent(now);
   }
 
   entry(now: number): RateEntry {

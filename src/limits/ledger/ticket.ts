@@ -3,6 +3,11 @@ import type { Meter } from './meter.js';
 import type { Amounts, CallMeters } from './meters.js';
 import { numbersOf } from './rule-set.js';
 
+/** A meter is filled again once it holds less than this part of what is expected to be used. */
+const LOW = 0.5;
+/** Another one is filled with it if it holds less than this part. */
+const FULL = 0.9;
+
 /** What a call used. Null: unknown, so that what was reserved counts until the row of the call is written. */
 export interface Usage {
   /** Billionths of a US dollar. */
@@ -43,27 +48,35 @@ export class Ticket {
     tickets?.set(id, this);
   }
 
-  /** Takes the amounts from the meters. @param request called with a meter that should be filled soon */
+  /**
+   * Takes the amounts from the meters. Once one of them should be filled, all that are not full are: in one exchange, not
+   * each in one of its own.
+   *
+   * @param request called with a meter that should be filled soon
+   */
   take(now: number, request: (meter: Meter) => void): void {
     const { usd, tokens, slots, rates } = this.meters;
+    let least = Infinity;
     for (const meter of usd) {
       meter.take(this.usd, now);
-      if (meter.needsMore(now)) request(meter);
+      least = Math.min(least, meter.filled(now));
     }
     for (const meter of tokens) {
       meter.take(this.tokens, now);
-      if (meter.needsMore(now)) request(meter);
+      least = Math.min(least, meter.filled(now));
     }
     for (const meter of slots) {
       meter.take(1, now);
-      if (meter.needsMore(now)) request(meter);
+      least = Math.min(least, meter.filled(now));
     }
-    if (rates.length === 0) return;
-    this.slots = [];
+    if (rates.length > 0) this.slots = [];
     for (const meter of rates) {
-      this.slots.push(meter.take(meter.rule.resource === 'tokens' ? this.tokens : 1, now));
-      if (meter.needsMore(now)) request(meter);
+      this.slots!.push(meter.take(meter.rule.resource === 'tokens' ? this.tokens : 1, now));
+      least = Math.min(least, meter.filled(now));
     }
+    if (least >= LOW) return;
+    for (const list of [usd, tokens, slots, rates])
+      for (const meter of list) if (meter.filled(now) < FULL) request(meter);
   }
 
   /**
