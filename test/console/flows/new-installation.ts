@@ -164,11 +164,7 @@ export function newInstallation(gateway: ConsoleGateway): void {
 
     await page.getByRole('button', { name: 'Reprice', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Reprice calls' });
-    await dialog.getByRole('button', { name: 'Days' }).click();
-    // Today, as the first and the last day.
-    const today = page.locator('[data-today]').first();
-    await today.click();
-    await today.click();
+    // The days are offered after a change of a price: 30 up to today.
     await dialog.getByRole('button', { name: 'Show what would change' }).click();
     const result = dialog.locator('dl');
     await result.waitFor();

@@ -60,7 +60,7 @@ export default function Requests() {
       </PageHeader>
       <Group justify="space-between" align="flex-start" gap="xs" mb={{ base: 'md', sm: 0 }}>
         <FilterBar fields={FILTERS} range={range} />
-        <Group gap="xs" wrap="nowrap">
+        <Group gap="xs">
           <PageButton
             to="/usage"
             search={{
