@@ -130,7 +130,7 @@ export class Kinds {
     return {
       member: 'installation',
       put: async (manager, limits, by) => {
-        await this.limits.changeInstallation({ ...NO_LIMITS, ...limits }, by, manager);
+        await this.limits.changeInstallation({ ...NO_LIMITS, ...limits }, by, { manager });
         return { id: INSTALLATION };
       },
       prune: () => Promise.resolve(),

@@ -6506,6 +6506,12 @@ export interface components {
         };
         InstallationLimits: {
             /**
+             * Format: uuid
+             * @description ID of the installation: zeros.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
              * @description Limits of the calls together; null: none. What is absent or null is unlimited.
              * @example {
              *       "requests_per_minute": 600,
@@ -6572,6 +6578,11 @@ export interface components {
              *     }
              */
             each_session: components["schemas"]["SessionLimits"] | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
         };
         /**
          * @example {
@@ -11654,6 +11665,8 @@ export interface operations {
                 scope?: "installation" | "group" | "team" | "key";
                 /** @description Only limits that name this provider. For example `openai`. */
                 provider?: string;
+                /** @description Only limits of some models that count this one. For example `claude-opus-4-5`. */
+                model?: string;
                 /** @description Only limits in this state. */
                 state?: "ok" | "warned" | "exhausted" | "blocking";
                 /** @description Maximum number of rows. For example `50`. */
@@ -11690,6 +11703,8 @@ export interface operations {
             /** @description The limits. */
             200: {
                 headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11701,7 +11716,10 @@ export interface operations {
     changeInstallationLimits: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11714,6 +11732,8 @@ export interface operations {
             /** @description The limits. */
             200: {
                 headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {

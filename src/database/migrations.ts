@@ -57,6 +57,7 @@ import { UnknownCostOfOlderVersions1798000300001 } from '../../migrations/179800
 import { UnpricedUnits1798000300002 } from '../../migrations/1798000300002-unpriced-units.js';
 import { LimitOwners1798000330000 } from '../../migrations/1798000330000-limit-owners.js';
 import { CountedBudgets1798000375000 } from '../../migrations/1798000375000-counted-budgets.js';
+import { InstallationLimits1798000375001 } from '../../migrations/1798000375001-installation-limits.js';
 import { RecountUnpricedUnits1798000385000 } from '../../migrations/1798000385000-recount-unpriced-units.js';
 import { Trusts1798000390000 } from '../../migrations/1798000390000-trusts.js';
 import { TrustChanges1798000390001 } from '../../migrations/1798000390001-trust-changes.js';
@@ -125,6 +126,7 @@ export const MIGRATIONS = [
   Groups1798000320000,
   LimitOwners1798000330000,
   CountedBudgets1798000375000,
+  InstallationLimits1798000375001,
   RecountUnpricedUnits1798000385000,
   Trusts1798000390000,
   TrustChanges1798000390001,

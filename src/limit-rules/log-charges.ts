@@ -31,11 +31,15 @@ const USED = `
   CASE r.resource WHEN 'usd' THEN COALESCE(l.charge_usd, l.cost_usd, l.cost_low_usd) * 1000000000
                   ELSE COALESCE(l.charge_tokens, l.prompt_tokens::bigint + COALESCE(l.completion_tokens, 0)) END`;
 
+/** Whether the name of a model matches one of these patterns, as in rule-set.ts of limits. Both in SQL. */
+export const matchesModels = (name: string, patterns: string) => `
+  ${name} ILIKE ANY (
+    SELECT replace(replace(replace(replace(one, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%') FROM unnest(${patterns}) one)`;
+
 /** Whether a budget `r` counts a call: as in rule-set.ts of limits. */
 const IS_COUNTED = `
   (r.providers IS NULL OR l.provider = ANY (r.providers))
-  AND (r.models IS NULL OR l.model IS NULL OR l.model ILIKE ANY (
-    SELECT replace(replace(replace(replace(one, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%') FROM unnest(r.models) one))`;
+  AND (r.models IS NULL OR l.model IS NULL OR ${matchesModels('l.model', 'r.models')})`;
 
 const OTHERS = `
   SELECT DISTINCT time_zone FROM limit_rule WHERE time_zone <> $1 ORDER BY 1`;

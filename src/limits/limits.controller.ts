@@ -4,7 +4,9 @@ import { CurrentScope, type Scope } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
+import { ETAG, EntityTags, IfMatch } from '../admin/entity-tag.js';
 import { CurrentActor } from '../admin/current-actor.js';
+import type { Expected } from '../database/revision.js';
 import type { Page } from '../database/page.js';
 import type { Actor } from '../platform/actor.js';
 import {
@@ -32,6 +34,7 @@ import { LimitsService } from './limits.service.js';
   description:
     'Limits and budgets with what was used of them. They are set as members of teams and keys; those of all calls through the gateway at `/limits/installation`.',
 })
+@EntityTags()
 export class LimitsController {
   constructor(private readonly limits: LimitsService) {}
 
@@ -54,7 +57,7 @@ export class LimitsController {
     summary: 'Read the limits of the installation',
     description: 'Limits and budgets that all calls through this gateway share.',
   })
-  @ApiOkResponse({ standardSchema: installationLimitsSchema, description: 'The limits.' })
+  @ApiOkResponse({ standardSchema: installationLimitsSchema, description: 'The limits.', headers: ETAG })
   installation(): Promise<InstallationLimits> {
     return this.limits.ofInstallation();
   }
@@ -65,13 +68,14 @@ export class LimitsController {
     summary: 'Change the limits of the installation',
     description: 'Members that are absent stay as they are.',
   })
-  @ApiOkResponse({ standardSchema: installationLimitsSchema, description: 'The limits.' })
+  @ApiOkResponse({ standardSchema: installationLimitsSchema, description: 'The limits.', headers: ETAG })
   @ApiErrors(409, 413, 415)
   changeInstallation(
     @Body({ schema: installationChangeSchema }) change: InstallationChange,
     @CurrentActor() by: Actor,
+    @IfMatch() expected: Expected,
   ): Promise<InstallationLimits> {
-    return this.limits.changeInstallation(change, by);
+    return this.limits.changeInstallation(change, by, { expected });
   }
 
   @Post('preview')

@@ -10,6 +10,7 @@ import {
   shownId,
   team,
   timestamp,
+  version,
 } from '../admin/fields.schema.js';
 import { sharedLimitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 import {
@@ -111,6 +112,9 @@ export const limitFilterSchema = z.strictObject({
   provider: searchText()
     .optional()
     .meta({ description: 'Only limits that name this provider.', example: 'openai' }),
+  model: searchText()
+    .optional()
+    .meta({ description: 'Only limits of some models that count this one.', example: 'claude-opus-4-5' }),
   state: oneOf(LIMIT_STATES).optional().meta({ description: 'Only limits in this state.' }),
   ...paging,
 });
@@ -135,7 +139,9 @@ export type LimitReset = z.output<typeof limitResetSchema>;
 export const limitId = pathId('limit');
 
 /** The limits of the installation. */
-export const installationLimitsSchema = z.strictObject(shownLimitMembers).meta({ id: 'InstallationLimits' });
+export const installationLimitsSchema = z
+  .strictObject({ id: shownId('the installation: zeros'), ...shownLimitMembers, version: version() })
+  .meta({ id: 'InstallationLimits' });
 export type InstallationLimits = z.output<typeof installationLimitsSchema>;
 
 /** `PATCH /admin/v1/limits/installation` */

@@ -1,22 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { Scope } from '../admin/access/access.js';
+import { audited, lockRow, type Subject } from '../audit/audited.js';
 import { recordChange } from '../audit/record-change.js';
 import { idOfCursor, isUuid, type Page, pageOf } from '../database/page.js';
-import { transacted } from '../database/transactions.js';
+import type { Expected } from '../database/revision.js';
 import { ServiceError } from '../errors/service-error.js';
 import { INSTALLATION } from '../limit-rules/limit-rule.entity.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
+import { matchesModels } from '../limit-rules/log-charges.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
-import {
-  changedLimits,
-  type RuleValues,
-  rulesSql,
-  sameLimits,
-  shownLimits,
-} from '../limit-rules/stored-rules.js';
+import { changedLimits, sameLimits, shownLimits } from '../limit-rules/stored-rules.js';
 import { usdOf } from '../limit-rules/usd.js';
 import type { Actor } from '../platform/actor.js';
+import { InstallationLimitsRow } from './installation-limits.entity.js';
 import { MAX_SPENT } from './ledger/settlement.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type {
@@ -102,7 +99,7 @@ const LIST = `${select()}
   WHERE ($1::uuid IS NULL OR team_id = $1) AND ($2::uuid IS NULL OR owner_id = $2) AND ($3::text IS NULL OR state = $3)
     AND ($4::uuid IS NULL OR id < $4) AND ($6::uuid[] IS NULL OR team_id = ANY ($6))
     AND ($7::text IS NULL OR scope IN ($7, $7 || '_end_user', $7 || '_session')) AND ($8::text IS NULL OR $8 = ANY (providers))
-    AND ($9::uuid IS NULL OR id = $9)
+    AND ($9::uuid IS NULL OR id = $9) AND ($10::text IS NULL OR ${matchesModels('$10', 'models')})
   ORDER BY id DESC LIMIT $5`;
 const FIND = `${select()} WHERE id = $1`;
 
@@ -128,8 +125,17 @@ const SHARED = `${select()}
     OR scope = 'group' AND owner_id = (SELECT group_id FROM team WHERE id = $1))
   ORDER BY id`;
 
-/** Changes of the installation one after the other: it has no row of its own. */
-const LOCK_INSTALLATION = `SELECT pg_advisory_xact_lock(hashtext('postern limits of the installation'))`;
+const INSTALLATION_LIMITS: Subject<InstallationLimits> = {
+  type: 'installation_limits',
+  lock: lockRow(InstallationLimitsRow),
+  find: findInstallation,
+  shown: (limits) => ({ ...limits, name: 'installation' }),
+};
+
+async function findInstallation(manager: EntityManager): Promise<InstallationLimits> {
+  const { id, version, rules } = await manager.findOneByOrFail(InstallationLimitsRow, { id: INSTALLATION });
+  return { id, ...shownLimits(rules, 'installation'), version };
+}
 
 const LOCK = 'SELECT FROM limit_rule WHERE id = $1 FOR UPDATE';
 /** In the order in which exchanges and settlements lock meters. */
@@ -158,13 +164,13 @@ export class LimitsService {
 
   /** Newest first. @throws ServiceError not_found for an unknown team, invalid for a foreign cursor or key */
   async list(
-    { team, key, id, scope, provider, state, limit, cursor }: LimitFilter,
+    { team, key, id, scope, provider, model, state, limit, cursor }: LimitFilter,
     seen: Scope = null,
   ): Promise<Page<LimitView>> {
     const after = idOfCursor(cursor);
     if (key !== undefined && !isUuid(key)) throw ServiceError.of('invalid', 'key', 'must be the id of a key');
     const teamId = team === undefined ? null : (await this.teams.resolve(team, seen)).id;
-    const others = [scope ?? null, provider ?? null, id ?? null];
+    const others = [scope ?? null, provider ?? null, id ?? null, model ?? null];
     const values = [teamId, key ?? null, state ?? null, after, limit + 1, seen, ...others];
     return pageOf(await this.dataSource.query<LimitRow[]>(LIST, values), limit, limitView);
   }
@@ -194,34 +200,30 @@ export class LimitsService {
   }
 
   /** The limits of the installation. */
-  async ofInstallation(manager: EntityManager = this.dataSource.manager): Promise<InstallationLimits> {
-    const [row] = await manager.query<{ rules: RuleValues[] | null }[]>(
-      `SELECT (${rulesSql(`'${INSTALLATION}'::uuid`)}) AS rules`,
-    );
-    return shownLimits(row!.rules, 'installation');
+  ofInstallation(): Promise<InstallationLimits> {
+    return findInstallation(this.dataSource.manager);
   }
 
-  /** Changes the limits of the installation. @throws ServiceError as LimitRules.save() */
+  /**
+   * Changes the limits of the installation.
+   *
+   * @throws ServiceError conflict if they were changed since `expected`; as LimitRules.save()
+   */
   changeInstallation(
     change: LimitMembers,
     by: Actor,
-    manager: EntityManager = this.dataSource.manager,
+    {
+      manager = this.dataSource.manager,
+      expected = null,
+    }: { manager?: EntityManager; expected?: Expected } = {},
   ): Promise<InstallationLimits> {
-    return transacted(manager, async (manager) => {
-      await manager.query(LOCK_INSTALLATION);
-      const before = await this.ofInstallation(manager);
+    const request = { id: INSTALLATION, action: 'changed', by, expected };
+    return audited(manager, INSTALLATION_LIMITS, request, async (manager, before) => {
       const limits = changedLimits(before, change);
-      if (sameLimits(limits, before)) return before;
+      if (sameLimits(limits, before)) return null;
+      await manager.update(InstallationLimitsRow, INSTALLATION, {});
       await this.rules.save(manager, 'installation', INSTALLATION, limits);
-      const after = await this.ofInstallation(manager);
-      const view = (members: InstallationLimits) => ({ id: INSTALLATION, name: 'installation', ...members });
-      await recordChange(manager, by, {
-        action: 'changed',
-        type: 'installation_limits',
-        before: view(before),
-        after: view(after),
-      });
-      return after;
+      return {};
     });
   }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { sendTo } from './limited-gateway.js';
@@ -295,4 +295,32 @@ it('has a changed limit in force on every replica within a second, and reports i
   ]) {
     expect(metrics).toContain(name);
   }
+});
+
+it('changes the limits of the installation with If-Match only as they were read, also by two admins at once', async () => {
+  const url = `${gateway.url}/admin/v1/limits/installation`;
+  const authorization = `Bearer ${ADMIN_TOKEN}`;
+  const read = await fetch(url, { headers: { authorization } });
+  const tag = read.headers.get('etag')!;
+  const { version } = (await read.json()) as { version: number };
+  const change = (requests: number, ifMatch = tag) =>
+    fetch(url, {
+      method: 'PATCH',
+      headers: { authorization, 'content-type': 'application/json', 'if-match': ifMatch },
+      body: JSON.stringify({ limits: { requests_per_minute: requests } }),
+    });
+  const replies = await Promise.all([1_000_001, 1_000_002, 1_000_003].map((requests) => change(requests)));
+  expect(replies.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+  const won = replies.find(({ status }) => status === 200)!;
+  expect(won.headers.get('etag')).not.toBe(tag);
+  expect(await won.json()).toMatchObject({ version: version + 1 });
+  const lost = replies.find(({ status }) => status === 409)!;
+  expect(await lost.text()).toContain('was changed meanwhile; read it again');
+  // A change that changes nothing leaves the tag as it is.
+  const present = (await (await fetch(url, { headers: { authorization } })).json()) as {
+    limits: { requests_per_minute: number };
+  };
+  const same = await change(present.limits.requests_per_minute, won.headers.get('etag')!);
+  expect([same.status, same.headers.get('etag')]).toEqual([200, won.headers.get('etag')]);
+  await gateway.admin('PATCH', '/limits/installation', { limits: null });
 });

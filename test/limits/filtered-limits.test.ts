@@ -133,6 +133,29 @@ describe('a budget for some models that rejects calls', () => {
   });
 });
 
+it('are listed by a provider that they name and by a model that they count', async () => {
+  const own = await ofNewTeam({
+    budgets: [
+      { usd: '1', period: 'day', models: ['Claude-opus-*', 'gpt_5'] },
+      { usd: '2', period: 'day', providers: ['default'] },
+      { usd: '3', period: 'day', providers: ['default'], models: ['*mini%'] },
+      { usd: '4', period: 'day' },
+    ],
+  });
+  const amounts = async (filter: string) => {
+    const { data } = await admin<{ data: { amount: string }[] }>('GET', `/limits?key=${own.id}${filter}`);
+    return data.map(({ amount }) => amount).sort();
+  };
+  expect(await amounts('&model=claude-OPUS-4-5')).toEqual(['1.00']);
+  // What stands for any characters in SQL does not here.
+  expect(await amounts('&model=gptx5')).toEqual([]);
+  expect(await amounts('&model=a-mini%25')).toEqual(['3.00']);
+  expect(await amounts('&model=a-mini-b')).toEqual([]);
+  expect(await amounts('&provider=default')).toEqual(['2.00', '3.00']);
+  expect(await amounts('&provider=default&model=o-mini%25')).toEqual(['3.00']);
+  expect(await amounts('')).toHaveLength(4);
+});
+
 describe('bad limits for some calls', () => {
   const budget = { usd: '1', period: 'day' };
   const random = (length: number) =>

@@ -34,6 +34,7 @@ interface ListOptions extends PageOptions {
   key?: string;
   scope?: string;
   provider?: string;
+  model?: string;
   state?: string;
 }
 
@@ -49,6 +50,7 @@ export function limitsCommand(): Command {
       .option('--key <key>', 'filter by key: team/name, prefix or ID')
       .option('--scope <scope>', 'filter by owner: installation, group, team or key')
       .option('--provider <name>', 'only those that name this provider')
+      .option('--model <name>', 'only those of some models that count this one')
       .option('--state <state>', 'filter by state: ok, warned, exhausted or blocking, which rejects calls'),
   )
     .option('--json', 'print the page as JSON')
@@ -114,11 +116,15 @@ Examples:
   return limits;
 }
 
-async function list({ api, out }: Session, { team, key, scope, provider, state, ...paging }: ListOptions) {
+async function list(
+  { api, out }: Session,
+  { team, key, scope, provider, model, state, ...paging }: ListOptions,
+) {
   const filter = {
     team,
     scope,
     provider,
+    model,
     state,
     ...(key !== undefined && { key: await findKeyId(api, key) }),
   };

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api } from '../../api/client';
+import { api, type ResponseOf } from '../../api/client';
 import { Dialog } from '../../display/dialog';
 import { ErrorAlert } from '../../display/error-alert';
 import { changesOf } from '../../forms/changes';
@@ -8,6 +8,8 @@ import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { type OwnLimits, ownLimitsOf } from '../../limits/limit-draft';
 import { OwnLimitFields } from '../../limits/own-limit-fields';
+
+type InstallationLimits = ResponseOf<'/admin/v1/limits/installation', 'get'>;
 
 const TITLE = 'Limits of all calls';
 
@@ -29,12 +31,12 @@ export function InstallationForm({ onClose }: { onClose: () => void }) {
   return data !== undefined && isFetchedAfterMount && <Form shown={data} onClose={onClose} />;
 }
 
-function Form({ shown, onClose }: { shown: OwnLimits; onClose: () => void }) {
+function Form({ shown, onClose }: { shown: InstallationLimits; onClose: () => void }) {
   const [stored] = useState(() => ownLimitsOf(shown));
   const [draft, setDraft] = useState(stored);
   const changes = changesOf<OwnLimits>(stored, draft);
   const { form, rejected } = useSave(
-    () => api.patch('/admin/v1/limits/installation', { body: changes }),
+    () => api.patch('/admin/v1/limits/installation', { body: changes, shown }),
     ['limits'],
     onClose,
   );
