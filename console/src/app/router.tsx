@@ -140,7 +140,10 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/usage',
-    validateSearch: searchParams(['metric', 'by', 'then', 'sort', 'min_duration_ms', ...CALL_TEXTS], CALL_CHOICES),
+    validateSearch: searchParams(
+      ['metric', 'by', 'then', 'sort', 'min_duration_ms', ...CALL_TEXTS],
+      CALL_CHOICES,
+    ),
     component: lazyPage(() => import('../pages/usage/page')),
   }),
   createRoute({
@@ -172,7 +175,10 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/limits',
-    validateSearch: searchParams(['team', 'key', 'id', 'rejected'], QUERY_VALUES.listLimits),
+    validateSearch: searchParams(['team', 'key', 'id', 'provider', 'model', 'rejected'], {
+      ...QUERY_VALUES.listLimits,
+      view: ['urgency'],
+    }),
     component: lazyPage(() => import('../pages/limits/page')),
   }),
   createRoute({

@@ -21,7 +21,13 @@ const PERIODS: Record<Limit['period'], string> = {
 };
 
 /** "Budget per month", "Tokens per minute", "Tokens per day for each end user", "Budget per month, only openai" */
-export function limitTitle({ resource, period, scope, providers, models }: Limit): string {
+export function limitTitle({
+  resource,
+  period,
+  scope,
+  providers,
+  models,
+}: Pick<Limit, 'resource' | 'period' | 'scope' | 'providers' | 'models'>): string {
   const period_ = resource === 'concurrent_requests' || period === 'session' ? '' : ` ${PERIODS[period]}`;
   const each = scope.endsWith('_end_user') ? 'end user' : scope.endsWith('_session') ? 'session' : null;
   const only = [...(providers ?? []), ...(models ?? [])].join(', ');
@@ -72,4 +78,36 @@ const ORDER: Record<Limit['state'], number> = { blocking: 0, exhausted: 1, warne
 /** Those that reject calls first, then exhausted ones, then by how much is used. */
 export function byUrgency(a: Limit, b: Limit): number {
   return ORDER[a.state] - ORDER[b.state] || limitShares(b).used - limitShares(a).used;
+}
+
+/** How deep a limit stands in the tree of the installation, its groups, their teams and keys. */
+export function depthInTree(limit: Limit, groupOf: ReadonlyMap<string, string>): number {
+  const { team, key, group } = limit;
+  const ofOwner =
+    team === null ? (group === null ? 0 : 1) : 1 + Number(groupOf.has(team)) + Number(key !== null);
+  return ofOwner + Number(isOfEach(limit));
+}
+
+/**
+ * The installation, then each group with its teams, then the teams without one; after a team its keys. Those of each end user
+ * and session stand after those of their owner, and of these the most urgent first.
+ *
+ * @param groupOf the groups of teams by their names
+ */
+export function byOwner(groupOf: ReadonlyMap<string, string>): (a: Limit, b: Limit) => number {
+  const pathOf = (limit: Limit): string[] => {
+    const { team, key } = limit;
+    const group = team === null ? limit.group : (groupOf.get(team) ?? null);
+    const rank = group !== null ? '1' : team === null ? '0' : '2';
+    return [rank, group ?? '', team ?? '', key ?? '', isOfEach(limit) ? '1' : '0'];
+  };
+  return (a, b) => {
+    const [one, other] = [pathOf(a), pathOf(b)];
+    const at = one.findIndex((part, i) => part !== other[i]);
+    return at === -1 ? byUrgency(a, b) : one[at]!.localeCompare(other[at]!);
+  };
+}
+
+function isOfEach({ scope }: Limit): boolean {
+  return scope.endsWith('_end_user') || scope.endsWith('_session');
 }

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { insertRow } from '../../request-log/rows.js';
-import { fitsWindow, settled, signedIn } from '../browser.js';
+import { fitsWindow, SECRETS, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { checkAppearance } from './appearance.js';
 
@@ -195,7 +195,6 @@ export function limitFlows(gateway: ConsoleGateway): void {
     expect(await row('All calls').count()).toBe(0);
     await page.goto(`${gateway.url}/console/limits`);
     await row('All calls').first().waitFor();
-    await table.getByRole('columnheader', { name: 'Owner' }).getByRole('button').click();
     const texts = await rows.locator('td:first-child').allTextContents();
     expect(texts[0]).toMatch(/^All calls/);
     const first = texts.findIndex((text) => text.startsWith('kept-limits'));
@@ -219,6 +218,104 @@ export function limitFlows(gateway: ConsoleGateway): void {
     await gateway.admin('PATCH', '/admin/v1/limits/installation', {
       ...{ budgets: [], filtered_limits: [], each_session: null },
     });
+  });
+
+  it('the page Limits is a tree; each limit has an address, and those of a provider or a model are found', async () => {
+    const budgets = [budget({ usd: '11.00', period: 'day', models: ['Tree-*'], providers: ['limited'] })];
+    const { id: groupId } = await gateway.admin<Named>('POST', '/admin/v1/groups', {
+      ...{ name: 'tree', budgets: [budget({ usd: '10.00', period: 'day' })] },
+    });
+    await gateway.admin('POST', '/admin/v1/teams', { name: 'in-tree', group: 'tree', budgets });
+    const key = await gateway.admin<Named & { key: string }>('POST', '/admin/v1/keys', {
+      ...{ team: 'in-tree', name: 'ci', budgets: [budget({ usd: '12.00', period: 'week' })] },
+      each_end_user: { budgets: [budget({ usd: '2.00', period: 'day' })] },
+    });
+    await gateway.admin('PATCH', '/admin/v1/limits/installation', {
+      budgets: [budget({ usd: '5000', period: 'month', mode: 'block' })],
+    });
+    const { page, done } = await signedIn(gateway.url, '/limits');
+    const rows = page.getByRole('table', { name: 'Limits' }).locator('tbody tr');
+    await rows.filter({ hasText: 'Group tree' }).waitFor();
+    const owners = rows.locator('[data-depth]');
+    const shown = async () => {
+      const texts = await owners.allInnerTexts();
+      const depths = await Promise.all((await owners.all()).map((owner) => owner.getAttribute('data-depth')));
+      return texts.map((text, i) => [depths[i]!, text.replace(/\s+/g, ' ')] as const);
+    };
+    const tree = await shown();
+    const at = tree.findIndex(([, text]) => text.startsWith('Group tree'));
+    expect([tree[0], ...tree.slice(at, at + 4)]).toEqual([
+      ['0', 'All calls Budget per month'],
+      ['1', 'Group tree Budget per day, only warns'],
+      ['2', 'in-tree Budget per day, only limited, Tree-*, only warns'],
+      ['3', 'in-tree / ci Budget per week, only warns'],
+      ['4', 'in-tree / ci Budget per day for each end user, only warns'],
+    ]);
+    await settled(page);
+    await checkAppearance(page);
+    await page.getByText('By urgency', { exact: true }).click();
+    await page.waitForURL((url) => url.searchParams.get('view') === 'urgency');
+    expect(new Set((await shown()).map(([depth]) => depth))).toEqual(new Set(['0']));
+
+    await page.goto(`${gateway.url}/console/limits`);
+    const search = page.getByRole('search', { name: 'This list' });
+    await search.getByLabel('Model').fill('tree-1');
+    await search.getByLabel('Provider').fill('limited');
+    await page.keyboard.press('Enter');
+    await rows.filter({ hasText: 'Group tree' }).waitFor({ state: 'detached' });
+    expect((await shown()).map(([, text]) => text)).toEqual([
+      'in-tree Budget per day, only limited, Tree-*, only warns',
+    ]);
+
+    // Each has an address, also one of a group.
+    await page.goto(`${gateway.url}/console/limits`);
+    await page.getByRole('link', { name: 'Budget per day, only warns of Group tree' }).click();
+    await rows.filter({ hasText: 'in-tree' }).first().waitFor({ state: 'detached' });
+    const { data } = await gateway.admin<{ data: { id: string; group: string | null }[] }>(
+      'GET',
+      '/admin/v1/limits?scope=group',
+    );
+    const { id } = data.find(({ group }) => group === 'tree')!;
+    expect(new URL(page.url()).searchParams.get('id')).toBe(id);
+    await page.reload();
+    await rows.filter({ hasText: 'Group tree' }).waitFor();
+    expect(await rows.count()).toBe(1);
+
+    // To the form that has the amount.
+    await rows.getByRole('link', { name: 'Raise budget per day of Group tree' }).click();
+    const form = page.getByRole('dialog', { name: 'Edit group tree' });
+    await form.getByRole('group', { name: 'Budget 1' }).getByLabel('Amount').fill('20');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.waitFor({ state: 'detached' });
+    expect(new URL(page.url()).searchParams.has('edit')).toBe(false);
+    expect(await gateway.admin('GET', `/admin/v1/groups/${groupId}`)).toMatchObject({
+      budgets: [{ usd: '20.00' }],
+    });
+    // Two administrators: who saves later is told.
+    await page.goto(`${gateway.url}/console/limits`);
+    await page.getByRole('button', { name: 'Limits of all calls' }).click();
+    const all = page.getByRole('dialog', { name: 'Limits of all calls' });
+    await budgetsOf(all, 'together').nth(0).getByLabel('Amount').fill('7');
+    await gateway.admin('PATCH', '/admin/v1/limits/installation', {
+      budgets: [budget({ usd: '0.00', period: 'month', mode: 'block' })],
+    });
+    await all.getByRole('button', { name: 'Save' }).click();
+    await all.getByText(/changed meanwhile/).waitFor();
+
+    // The holder of a key sees which limits it shares, and whether they reject calls, and no amounts.
+    await page.goto(`${gateway.url}/console/key`);
+    SECRETS.add(key.key);
+    await page.getByLabel('Gateway key', { exact: true }).fill(key.key);
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    const shared = page.getByRole('listitem').filter({ hasText: 'All calls: Budget per month' });
+    await shared.getByText(/^(Rejects|Admits) calls, resets /).waitFor();
+    expect(await page.getByRole('listitem').filter({ hasText: 'Team: Budget per day' }).count()).toBe(1);
+    for (const one of await page.getByRole('listitem').allInnerTexts())
+      if (one.startsWith('All calls') || one.startsWith('Group')) expect(one).not.toMatch(/\$/);
+    await settled(page);
+    await checkAppearance(page);
+    await done(/status of 409/);
+    await gateway.admin('PATCH', '/admin/v1/limits/installation', { budgets: [] });
   });
 
   it('viewers and members see no form of all calls', async () => {

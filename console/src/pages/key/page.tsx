@@ -13,7 +13,7 @@ import { Section } from '../../display/section';
 import { Compact, Money, RelativeTime } from '../../figures/figure';
 import { percent } from '../../figures/numbers';
 import { dayOfYear } from '../../figures/times';
-import { type Limit } from '../../limits/limit';
+import { type Limit, limitTitle } from '../../limits/limit';
 import { LimitList } from '../../limits/limit-list';
 import { METRICS, perInterval } from '../../usage/metrics';
 import { unknownCost } from '../../usage/unknown-cost';
@@ -110,11 +110,12 @@ function OwnData({ ownKey, usage }: { ownKey: OwnKey; usage: OwnUsage }) {
           />
         </Section>
         <Section title="Limits and budgets">
-          {limits.length === 0 ? (
+          {limits.length + ownKey.shared_limits.length === 0 ? (
             <Text size="sm">None: calls are unlimited.</Text>
           ) : (
             <LimitList limits={limits} owners />
           )}
+          {ownKey.shared_limits.length > 0 && <SharedLimits limits={ownKey.shared_limits} />}
         </Section>
         <Sums title="Today" sums={usage.today} />
         <Sums title="This month" sums={usage.this_month} />
@@ -126,6 +127,34 @@ function OwnData({ ownKey, usage }: { ownKey: OwnKey; usage: OwnUsage }) {
         {usage.days.length === 0 ? <Text size="sm">No calls this month.</Text> : <Days usage={usage} />}
       </Section>
     </>
+  );
+}
+
+/** Of the group and of all calls. How much others may use, and have used, is not for the holder of a key. */
+function SharedLimits({ limits }: { limits: OwnKey['shared_limits'] }) {
+  return (
+    <Stack gap="xs" mt="sm">
+      <Text size="sm" fw={600} component="h3">
+        Shared with others
+      </Text>
+      <Stack gap="xs" component="ul" p={0} m={0} style={{ listStyle: 'none' }}>
+        {limits.map((limit, i) => (
+          <li key={i}>
+            <Text size="sm">
+              {limit.scope.startsWith('group') ? 'Group of the team' : 'All calls'}: {limitTitle(limit)}
+            </Text>
+            <Text size="xs" c={limit.blocking ? 'var(--postern-bad)' : 'dimmed'}>
+              {limit.blocking ? 'Rejects calls' : 'Admits calls'}
+              {limit.resets_at !== null && (
+                <>
+                  , resets <RelativeTime at={limit.resets_at} />
+                </>
+              )}
+            </Text>
+          </li>
+        ))}
+      </Stack>
+    </Stack>
   );
 }
 

@@ -12,9 +12,12 @@ import { StatusBadge, type Tone } from '../../display/status-badge';
 import { RelativeTime } from '../../figures/figure';
 import { count } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
+import { type FilterField, FilterForm } from '../../filters/filter-form';
 import {
   blockedText,
+  byOwner,
   byUrgency,
+  depthInTree,
   isBudget,
   type Limit,
   limitAmount,
@@ -50,6 +53,13 @@ const OWNERS = [
   { value: 'key', label: 'Keys' },
 ];
 
+/** In pixels: four levels fit beside the amounts, and in a card of 320 pixels. */
+const INDENT = 14;
+const FILTERS: readonly FilterField[] = [
+  { name: 'provider', label: 'Provider', placeholder: 'Provider', flex: '1 1 120px', maw: 200 },
+  { name: 'model', label: 'Model', placeholder: 'Model', flex: '1 1 160px', maw: 280 },
+];
+
 export default function Limits() {
   const [url, setUrl] = useUrlState();
   const [reset, setReset] = useState<Limit>();
@@ -57,28 +67,34 @@ export default function Limits() {
   const isMember = useIsMember();
   const mayChange = useMayChange();
   const teams = useQuery(teamsQuery).data?.rows;
-  const { team, key, state, scope, id } = url;
-  const filter = { team, key, state, scope, id };
+  const { team, key, state, scope, id, provider, model, view } = url;
+  const filter = { team, key, state, scope, id, provider, model };
   const list = usePages<Limit>(
     ['limits', filter],
     (cursor, signal) => api.get('/admin/v1/limits', { query: { ...filter, limit: 500, cursor }, signal }),
     { refetchInterval: 10_000 },
   );
-  const rows = useMemo(() => list.rows && [...list.rows].sort(byUrgency), [list.rows]);
-  const isWhole = !list.hasNextPage;
+  const groupOf = useMemo(
+    () => new Map((teams ?? []).flatMap(({ name, group }) => (group === null ? [] : [[name, group]]))),
+    [teams],
+  );
+  const isTree = view !== 'urgency';
+  const rows = useMemo(() => {
+    return list.rows && [...list.rows].sort(isTree ? byOwner(groupOf) : byUrgency);
+  }, [list.rows, isTree, groupOf]);
   const columns = useMemo<readonly Column<Limit>[]>(
     () => [
-      isWhole ? { ...OWNER, sortBy: inTree } : OWNER,
+      ownerColumn((limit) => (isTree ? depthInTree(limit, groupOf) : 0)),
       ...COLUMNS,
       ...(mayChange ? [actionColumn(setReset, () => setEditing(true))] : []),
     ],
-    [mayChange, isWhole],
+    [mayChange, isTree, groupOf],
   );
   return (
     <>
       <PageHeader
         title="Limits"
-        description="What may be used, and how much of it is used. Every limit that counts a call must admit it. Those that reject calls come first."
+        description="What may be used, and how much of it is used. Every limit that counts a call must admit it."
       >
         {mayChange && (
           <Button variant="default" onClick={() => setEditing(true)}>
@@ -87,6 +103,16 @@ export default function Limits() {
         )}
       </PageHeader>
       <Group gap="sm" mb="md">
+        <SegmentedControl
+          size="xs"
+          aria-label="Order"
+          value={view ?? ''}
+          onChange={(value) => setUrl({ view: value })}
+          data={[
+            { value: '', label: 'By owner' },
+            { value: 'urgency', label: 'By urgency' },
+          ]}
+        />
         <SegmentedControl
           size="xs"
           aria-label="State"
@@ -120,7 +146,7 @@ export default function Limits() {
           data={(teams ?? []).map(({ id, name }) => ({ value: id, label: name }))}
           clearButtonProps={{ 'aria-label': 'All teams' }}
         />
-        {url.key !== undefined && (
+        {key !== undefined && (
           <Button size="xs" variant="default" onClick={() => setUrl({ key: undefined })}>
             Show all keys
           </Button>
@@ -131,6 +157,7 @@ export default function Limits() {
           </Button>
         )}
       </Group>
+      <FilterForm fields={FILTERS} />
       <DataTable
         label="Limits"
         columns={columns}
@@ -144,7 +171,9 @@ export default function Limits() {
         loadingMore={list.isFetchingNextPage}
         empty={
           Object.values(filter).some((value) => value !== undefined) ? (
-            <EmptyState title="No limits match">Choose another state, owner or team.</EmptyState>
+            <EmptyState title="No limits match">
+              Choose another state, owner, team, provider or model.
+            </EmptyState>
           ) : (
             <EmptyState
               title="Nothing is limited"
@@ -166,24 +195,35 @@ export default function Limits() {
   );
 }
 
-const OWNER: Column<Limit> = {
-  id: 'owner',
-  header: 'Owner',
-  cell: (limit) => (
-    <Stack gap={0}>
-      <OwnerLink limit={limit} />
-      <Text size="xs" c="dimmed">
-        {limitTitle(limit)}
-        {limit.mode === 'warn' && ', only warns'}
-      </Text>
-    </Stack>
-  ),
-};
+/** @param depthOf how far a limit is indented */
+function ownerColumn(depthOf: (limit: Limit) => number): Column<Limit> {
+  return {
+    id: 'owner',
+    header: 'Owner',
+    cell: (limit) => (
+      <Stack gap={0} data-depth={depthOf(limit)} ps={depthOf(limit) * INDENT}>
+        <OwnerLink limit={limit} />
+        <LimitLink limit={limit} />
+      </Stack>
+    ),
+  };
+}
 
-/** Of all calls, of groups, and of teams with those of their keys below. */
-function inTree({ group, team, key }: Limit): string {
-  if (team !== null) return `2 ${team} ${key ?? ''}`;
-  return group === null ? '0' : `1 ${group}`;
+/** The address of the limit. */
+function LimitLink({ limit }: { limit: Limit }) {
+  const [url] = useUrlState();
+  const title = limit.mode === 'warn' ? `${limitTitle(limit)}, only warns` : limitTitle(limit);
+  return (
+    <PageLink
+      to="/limits"
+      search={{ ...sharedState(url), id: limit.id }}
+      size="xs"
+      c="dimmed"
+      aria-label={`${title} of ${limitOwner(limit)}`}
+    >
+      {title}
+    </PageLink>
+  );
 }
 
 const COLUMNS: readonly Column<Limit>[] = [
