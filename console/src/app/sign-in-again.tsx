@@ -20,7 +20,12 @@ export default function SignInAgain({ as }: { as: Session }) {
       title="Your session has ended"
       // Above the form, and as wide.
       styles={{
-        header: { maxWidth: 'min(420px, 100% - 2rem)', marginInline: 'auto', paddingInline: 0, paddingTop: 48 },
+        header: {
+          maxWidth: 'min(420px, 100% - 2rem)',
+          marginInline: 'auto',
+          paddingInline: 0,
+          paddingTop: 48,
+        },
         title: { fontSize: 'var(--mantine-h1-font-size)' },
       }}
     >

@@ -104,7 +104,7 @@ function fields({ properties = {}, required = [] }: Schema, indent = ''): string
 }
 
 const nested = (schema: Schema, indent: string) =>
-  schema.properties === undefined ? '' : fields(schema, indent);
+  Object.keys(schema.properties ?? {}).length === 0 ? '' : fields(schema, indent);
 
 const fallback = ({ default: value }: Schema) =>
   value === undefined ? undefined : `Default: ${code(JSON.stringify(value))}`;
