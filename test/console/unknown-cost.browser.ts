@@ -38,17 +38,20 @@ describeInBrowser('calls of unknown cost in the console', () => {
     for (const high of ['0.5', '1.44'])
       await row('search', { ...unknown, cost_low_usd: '0.1', cost_high_usd: high });
     await row('web', { ...unknown, cost_low_usd: '0.3', cost_high_usd: null });
+    await row('exact', { cost_usd: null, prompt_tokens: 5, completion_tokens: 1 });
   });
   afterAll(() => gateway.stop());
 
   const BOUNDED = '2 calls of unknown cost: between $0.20 and $1.94 more';
   const UNBOUNDED = '1 call of unknown cost: at least $0.30 more';
   const ALL = '3 calls of unknown cost: at least $0.50 more';
+  const UNPRICED = '1 call without a price';
 
   it('are beside the cost, which leaves them out', async () => {
     const { page, done } = await signedIn(gateway.url, '/');
     await page.getByRole('region', { name: 'Cost', exact: true }).getByText(ALL).waitFor();
     await page.getByRole('region', { name: 'Cost', exact: true }).getByText('$24.00').waitFor();
+    await page.getByRole('region', { name: 'Cost', exact: true }).getByText(UNPRICED).waitFor();
 
     await goTo(page, 'usage?by=team');
     await page.getByText(`Costs leave out ${ALL}. The provider may have billed`).waitFor();
@@ -71,6 +74,8 @@ describeInBrowser('calls of unknown cost in the console', () => {
       await page.getByText(UNBOUNDED).waitFor();
       await settled(page);
       expect(await page.getByText(/of unknown cost/).count()).toBe(2);
+      const unpriced = page.getByRole('row').filter({ hasText: UNPRICED });
+      expect(await unpriced.allInnerTexts()).toEqual([expect.stringContaining('exact')]);
     }
     for (const path of ['/', '/usage?by=team', '/teams', '/keys']) {
       await goTo(page, path.slice(1));
@@ -85,6 +90,9 @@ describeInBrowser('calls of unknown cost in the console', () => {
       }
       await page.setViewportSize({ width: 1280, height: 860 });
     }
+    await goTo(page, 'teams');
+    await page.getByRole('row').filter({ hasText: 'exact' }).click();
+    await page.getByRole('dialog', { name: 'exact' }).getByText(UNPRICED).waitFor();
     await done();
   });
 

@@ -33,13 +33,18 @@ export function unknownCost(sums: UnknownSums): string | null {
   return more === null ? null : `${counted(sums.unknown_calls, 'call')} of unknown cost: ${more} more`;
 }
 
-/** The same below a sum of costs; nothing if there are none. */
-export function UnknownCost({ sums }: { sums: UnknownSums | null | undefined }) {
-  const text = sums ? unknownCost(sums) : null;
-  if (text === null) return null;
+/** What a sum of costs leaves out, below it: calls of unknown cost, and those without a price; nothing if there are none. */
+export function UnknownCost({
+  sums,
+}: {
+  sums: (UnknownSums & Pick<UsageSums, 'unpriced_calls'>) | null | undefined;
+}) {
+  if (!sums) return null;
+  const unknown = unknownCost(sums);
   return (
-    <Text size="xs" c="dimmed" component="div" title={WHY}>
-      {text}
+    <Text size="xs" c="dimmed" component="div">
+      {unknown !== null && <div title={WHY}>{unknown}</div>}
+      {sums.unpriced_calls > 0 && <div>{counted(sums.unpriced_calls, 'call')} without a price</div>}
     </Text>
   );
 }

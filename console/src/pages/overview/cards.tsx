@@ -1,7 +1,7 @@
 import { Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Compact, Money } from '../../figures/figure';
-import { change, changeInPoints, count, counted, percent } from '../../figures/numbers';
+import { change, changeInPoints, counted, percent } from '../../figures/numbers';
 import { nanoOf } from '../../figures/money';
 import { shortTime } from '../../figures/times';
 import type { TimeRange } from '../../url/time-range';
@@ -14,9 +14,8 @@ type Totals = UsageSums | null | undefined;
 /** The four figures of the range, each with its change since the range before. */
 export function Cards({ totals, previous, range }: { totals: Totals; previous: Totals; range: TimeRange }) {
   const before = `${shortTime(range.previous.from, range.zone)} – ${shortTime(range.previous.to, range.zone)}`;
-  const unpriced = totals?.unpriced_calls ?? 0;
   // Calls without a cost make the sum unknown; without any calls that could have one, nothing was spent.
-  const isUnknown = totals?.cost_usd === null && unpriced + totals.unknown_calls > 0;
+  const isUnknown = totals?.cost_usd === null && totals.unpriced_calls + totals.unknown_calls > 0;
   const cost = isUnknown ? null : (totals?.cost_usd ?? '0');
   const comparison = { with: range.comparedWith, bounds: before };
   return (
@@ -31,13 +30,7 @@ export function Cards({ totals, previous, range }: { totals: Totals; previous: T
           change(Number(nanoOf(totals.cost_usd)), Number(nanoOf(previous.cost_usd)))
         }
         comparison={comparison}
-        note={
-          <>
-            <UnknownCost sums={totals} />
-            {unpriced > 0 &&
-              (unpriced === 1 ? '1 call has no price' : `${count(unpriced)} calls have no price`)}
-          </>
-        }
+        note={<UnknownCost sums={totals} />}
       />
       <Card
         title="Calls"
