@@ -53,9 +53,9 @@ function isShown({ owner }: LimitRule): boolean {
   return owner === 'team' || owner === 'key';
 }
 
-/** Names the limit, for programs and for administrators. */
+/** Names the limit, for programs and for administrators. The name of a group may have characters that a header may not. */
 function nameHeader({ scope, ownerName, resource, period, filter }: LimitRule): string[] {
-  const owner = ownerName === null ? scope : scope.replace('group', `group/${ownerName}`);
+  const owner = ownerName === null ? scope : `${scope}/${encodeURIComponent(ownerName)}`;
   return ['x-gateway-limit', [owner, resource, period, ...(filter === '' ? [] : [filter])].join(' ')];
 }
 

@@ -305,6 +305,21 @@ describe('holds', () => {
     await database.query(`UPDATE limit_process SET seen_at = now() - interval '16 s' WHERE id = $1`, [dead]);
     expect((await exchange(alive, 2, rule, { waiting: 1, one: 1 }))[0]!.result!.holds[0]!.total).toBe('1');
   });
+
+  it('of calls under way stay if the time zone of budgets changes', async () => {
+    await addRule(database, 'usd', 'total', 10n * USD);
+    await addRule(database, 'concurrent_requests', 'at_once', 2);
+    const at = await engine();
+    await at.admit(TEAM, KEY, usd(8n * USD));
+    const before = at.ledger.rulesOf(TEAM, KEY);
+    await database.query("UPDATE limit_rule SET time_zone = 'Asia/Tokyo'");
+    await eventually(() => at.ledger.rulesOf(TEAM, KEY) !== before);
+    const rejects = async (amount: bigint) =>
+      (await rejection(() => at.admit(TEAM, KEY, usd(amount)))).state.rule.resource;
+    expect(await rejects(3n * USD)).toBe('usd');
+    await at.admit(TEAM, KEY, usd(USD));
+    expect(await rejects(1n)).toBe('concurrent_requests');
+  });
 });
 
 describe('a rate', () => {

@@ -185,9 +185,12 @@ describe('a budget of a group', () => {
     await expectExact();
   });
 
-  it('stays equal to its rows while a team leaves it with calls in flight, and no longer counts that team', async () => {
+  it('stays equal to its rows while a team moves to another with calls in flight, and no longer counts that team', async () => {
     const key = await ofNewTeam();
-    const id = await group([key], { usd: '100', period: 'total' });
+    const ids = [
+      await group([key], { usd: '100', period: 'total' }),
+      await group([], { usd: '100', period: 'total' }),
+    ];
     const { script } = limited.provider;
     limited.provider.script = async (request) => {
       await timePasses(20 * Math.random(), 'the pace of the provider');
@@ -195,15 +198,55 @@ describe('a budget of a group', () => {
     };
     const calls = Array.from({ length: 200 }, async (_, i) => {
       await timePasses(i * 5, 'the pace of the client');
-      if (i === 100) await admin('PATCH', `/groups/${id}`, { teams: [] });
+      if (i === 100) await admin('PATCH', `/groups/${ids[1]!}`, { teams: [key.team_id] });
       return (await call(key)).status;
     });
     expect(new Set(await Promise.all(calls))).toEqual(new Set([200]));
     const rows = await rowsOf(key.id, 200);
-    const named = rows.filter(({ charge_rules: rules }) => rules !== null && rules.length > 0).length;
-    expect(named).toBeGreaterThanOrEqual(50);
-    expect(named).toBeLessThan(200);
+    // Each row names one of the two.
+    expect(rows.filter(({ charge_rules: rules }) => rules?.length !== 1)).toEqual([]);
     await expectExact();
+    const charged = await limited.postern.database.query<{ named: number }>(
+      `SELECT count(l.id)::int AS named FROM limit_rule r JOIN request_log l ON r.nr = ANY (l.charge_rules)
+       WHERE r.owner_id = ANY ($1) GROUP BY r.id`,
+      [ids],
+    );
+    expect(charged).toHaveLength(2);
+    expect(charged.reduce((sum, { named }) => sum + named, 0)).toBe(200);
+  });
+
+  it('keeps what calls in flight hold when it is renamed, and has its new name in the header, whatever characters that has', async () => {
+    const key = await ofNewTeam();
+    const { id } = await admin<{ id: string }>('POST', '/groups', {
+      ...{ name: `dev-${++teams}`, teams: [key.team_id], limits: { concurrent_requests: 3 } },
+    });
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const { script } = limited.provider;
+    limited.provider.script = async (request) => {
+      await held;
+      return script(request);
+    };
+    const before = limited.provider.requests.length;
+    const calls = [call(key), call(key), call(key)];
+    try {
+      await eventually(() => limited.provider.requests.length - before === 3);
+      // One that is admitted by mistake ends.
+      limited.provider.script = script;
+      const name = `研究 $& ${++teams}`;
+      await admin('PATCH', `/groups/${id}`, { name });
+      const header = `group/${encodeURIComponent(name)} concurrent_requests at_once`;
+      await eventually(async () => {
+        const { status, headers, error } = await call(key);
+        expect(status).toBe(429);
+        if (headers.get('x-gateway-limit') !== header) return false;
+        expect(error.message).toContain(`of the group ${name} is reached`);
+        return true;
+      });
+    } finally {
+      release();
+    }
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200]);
   });
 
   it('that is removed with calls in flight leaves no rules, and its calls are charged to their keys', async () => {
@@ -399,6 +442,42 @@ describe('a budget for each session', () => {
     );
     expect(subjects.map(({ spent }) => spent)).toEqual([String(admitted * 1_100_000), '1100000']);
     expect(JSON.stringify(subjects)).not.toContain('one');
+  });
+
+  it('of a key is not used up by another key that names it; of a team, it is', async () => {
+    const budgets = [{ usd: '0.0044', period: 'session' }];
+    const own = [
+      await ofNewTeam({ each_session: { budgets } }),
+      await ofNewTeam({ each_session: { budgets } }),
+    ];
+    const team = `shared-${++teams}`;
+    await admin('POST', '/teams', { name: team, each_session: { budgets } });
+    const ofTeam = [await limited.issue({ team }), await limited.issue({ team })];
+    const of = (key: Issued) =>
+      call(key, { model: 'm', max_tokens: 100 }, { 'x-gateway-session': 'the same' });
+    for (const [one, other, status] of [
+      [...own, 200],
+      [...ofTeam, 402],
+    ] as [Issued, Issued, number][]) {
+      await untilRejected(() => of(one), 5);
+      expect((await of(other)).status).toBe(status);
+    }
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['characters beyond ASCII', { 'x-gateway-session': 's\u00e9ance "%_\\' }],
+    ['8,000 characters', { 'x-gateway-session': 's'.repeat(8_000) }],
+    ['a later header, the first being empty', { 'x-gateway-session': '', 'x-session-id': 'late' }],
+  ])('counts a session of %s', async (_, headers) => {
+    const key = await ofNewTeam({ each_session: { budgets: [{ usd: '0.0044', period: 'session' }] } });
+    const { admitted, last } = await untilRejected(
+      () => call(key, { model: 'm', max_tokens: 100 }, headers),
+      5,
+    );
+    expect(admitted).toBeGreaterThanOrEqual(2);
+    expect([last.status, last.code]).toEqual([402, 'insufficient_quota']);
+    await rowsOf(key.id, admitted);
+    await expectExact();
   });
 
   it('takes the period session, and others do not', async () => {

@@ -20,8 +20,9 @@ export class Periods {
   private readonly unknown = new Map<string, [period: string, timeZone: string, at: number]>();
 
   /** The period of a rule at a time. Null: the next exchange asks for it. */
-  of({ period, timeZone }: LimitRule, at: number): Period | null {
-    if (WITHOUT_END.has(period)) return ALWAYS;
+  of(rule: LimitRule, at: number): Period | null {
+    if (!hasPeriods(rule)) return ALWAYS;
+    const { period, timeZone } = rule;
     const name = `${period} ${timeZone}`;
     for (const one of this.known.get(name) ?? []) if (isIn(at, one)) return one;
     // Calls of the same quarter of an hour are in the same period: during an outage they ask once, not each for itself.
@@ -46,6 +47,11 @@ export class Periods {
         if (p === period && z === timeZone && isIn(at, added)) this.unknown.delete(key);
     }
   }
+}
+
+/** Whether a rule has one period after the other. */
+export function hasPeriods({ period }: Pick<LimitRule, 'period'>): boolean {
+  return !WITHOUT_END.has(period);
 }
 
 export function isIn(at: number, { begins, ends }: Period): boolean {

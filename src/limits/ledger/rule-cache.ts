@@ -10,6 +10,7 @@ import {
   type LimitRule as StoredRule,
   ownerOf,
 } from '../../limit-rules/limit-rule.entity.js';
+import { hasPeriods } from './periods.js';
 import { type LimitRule, type RuleSet, setOf } from './rule-set.js';
 
 /** How the rules differ from those before. */
@@ -136,9 +137,8 @@ export class RuleCache {
       seen.add(row.id);
       const amount = BigInt(row.amount);
       let rule = this.rules.get(row.id);
-      // Another time zone has other periods. A group may have another name.
-      const isSame = rule?.timeZone === row.time_zone && rule.ownerName === row.owner_name;
-      if (rule === undefined || !isSame) {
+      // Another object has other meters, which know nothing of the calls under way.
+      if (rule === undefined || hasOtherPeriods(rule, row.time_zone)) {
         this.rules.set(row.id, (rule = ruleOf(row.id, row)));
         areOthers = true;
       }
@@ -148,6 +148,7 @@ export class RuleCache {
       rule.mode = row.mode;
       rule.unpriced = row.unpriced;
       rule.reservation = row.reservation;
+      rule.ownerName = row.owner_name;
       const siblings = byOwner.get(row.owner_id);
       if (siblings === undefined) byOwner.set(row.owner_id, [rule]);
       else siblings.push(rule);
@@ -172,6 +173,11 @@ export class RuleCache {
 
 function versionOf(rows: readonly RuleRow[]): bigint {
   return BigInt(rows[0]!.version);
+}
+
+/** In another time zone, days, weeks and months begin at other times. */
+function hasOtherPeriods(rule: LimitRule, timeZone: string): boolean {
+  return rule.timeZone !== timeZone && hasPeriods(rule);
 }
 
 function ruleOf(id: string, row: RuleRow): LimitRule {

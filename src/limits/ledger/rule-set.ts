@@ -19,8 +19,6 @@ export interface LimitRule {
   readonly scope: LimitScope;
   readonly owner: LimitOwner;
   readonly ownerId: string;
-  /** Name of a group; null for other owners. */
-  readonly ownerName: string | null;
   readonly each: Each;
   readonly resource: LimitResource;
   readonly period: LimitPeriod;
@@ -38,6 +36,8 @@ export interface LimitRule {
   mode: BudgetMode;
   unpriced: UnpricedMode;
   reservation: ReservationMode;
+  /** Name of a group; null for other owners. */
+  ownerName: string | null;
   /** True once the rule was removed. */
   removed: boolean;
 }
