@@ -138,6 +138,8 @@ const DEAD_KEYS = /^(?:[^#]*#)?(?:ExpiredToken(?:Exception)?|UnrecognizedClientE
  * Drops the credential of a call if the response says that it has expired or was revoked: the next call gets a new one.
  *
  * @param headers flat raw headers of the response
+ *
+ * @internal
  */
 export function noteRejection({ tokens, inUse }: Provider, status: number, headers: readonly string[]): void {
   if (tokens === null || inUse === null) return;

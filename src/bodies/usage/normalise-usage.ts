@@ -10,16 +10,18 @@ const TIER = /^[a-z][a-z0-9_-]{0,31}$/;
  *
  * @param usage as the provider sent it
  * @param tier the service tier named beside it
- * @returns null if no dialect finds a count in it, or if input or output is no count, such as a text or a negative number:
- * the others would look like all that was billed
+ * @returns null if no dialect finds a count in it, or if it has the input, and another count that is none, such as a text or
+ * a negative number: the input would look like all that was billed
  */
 export function normaliseUsage(usage: Json, endpoint: string, tier?: unknown): ResponseUsage | null {
   for (const dialect of DIALECTS) {
     if (!hasAny(usage, dialect.members)) continue;
-    if (!dialect.hasOtherValues && dialect.members.some((name) => isWrong(usage[name]))) return null;
     const counts = dialect.read(usage, endpoint);
     const extra = extraOf(counts, tierOf(usage, tier));
     const known = inOneMeaning(counts, extra);
+    const isWhole = dialect.hasOtherValues || !dialect.members.some((name) => isWrong(usage[name]));
+    // Without the input, no cost is computed: the output alone is the least that is charged.
+    if (!isWhole && known.promptTokens !== null) return null;
     const found = known.promptTokens ?? known.completionTokens ?? known.cachedTokens ?? known.reasoningTokens;
     if (found !== null || hasUnits(extra)) return known;
   }
