@@ -67,7 +67,8 @@ export class RefusalRetention implements OnApplicationShutdown {
 
   @Interval(EVERY_MS)
   onInterval(): void {
-    if (this.env.worker !== 1 || this.env.refusals === 'off' || this.database.notReady !== null) return;
+    // Also with REFUSALS=off: what was counted before is deleted in time.
+    if (this.env.worker !== 1 || this.database.notReady !== null) return;
     this.running ??= this.run()
       .catch((error: unknown) => {
         if (!this.stopped)

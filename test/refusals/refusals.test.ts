@@ -5,6 +5,7 @@ import { OTHER_ID, UNKNOWN_ID } from '../../src/refusals/refusal.entity.js';
 import { generateKey } from '../../src/keys/key-secret.js';
 import { runHere } from '../cli/run-here.js';
 import { setPrice, startUsageProvider } from '../limits/limited-gateway.js';
+import { Scrape } from '../observability/scrape.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
@@ -251,6 +252,42 @@ it('keeps the counts if the clock is set forward between two writes', async () =
   const clock = jest.spyOn(Date, 'now').mockReturnValue(now);
   await writer['flush']().finally(() => clock.mockRestore());
   await stored(1);
+});
+
+it('drops the counts of an outage of more than 10 minutes, and says how many', async () => {
+  const writer = second.gateway.app.get(RefusalWriter, { strict: false });
+  const { key } = await issue({ models: ['gpt-5'] });
+  expect((await send(second, key)).status).toBe(403);
+  await stored(1);
+  relay.set('*', 'cut');
+  for (let i = 0; i < 3; i++) expect((await send(second, key)).status).toBe(403);
+  // The first write takes what was counted, the next one finds it too old.
+  await eventually(async () => {
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 660_000);
+    const written = writer['flush']();
+    clock.mockRestore();
+    await written;
+    return writer['dropped'] === 3;
+  });
+  relay.set('*', 'none');
+  expect((await send(second, key)).status).toBe(403);
+  await stored(2);
+  expect((await Scrape.of(second.url)).sum('postern_refusals_dropped_total')).toBe(3);
+  expect((await Scrape.of(first.url)).sum('postern_refusals_dropped_total')).toBe(0);
+});
+
+it('deletes what was counted before REFUSALS=off', async () => {
+  const gateway = await startTestGateway({ REFUSALS: 'off' });
+  try {
+    await gateway.database.query(
+      `INSERT INTO refusal SELECT now() - interval '100 days', $1, $1, 'a', 0, '', '', 1, $1, now()`,
+      [UNKNOWN_ID],
+    );
+    gateway.gateway.app.get(RefusalRetention, { strict: false }).onInterval();
+    await eventually(async () => (await gateway.database.query('SELECT FROM refusal')).length === 0);
+  } finally {
+    await gateway.stop();
+  }
 });
 
 it('adds up by hour after 2 days, deletes after the retention, and announces a key with many', async () => {
