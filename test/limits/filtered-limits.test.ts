@@ -1,3 +1,6 @@
+import fc from 'fast-check';
+import { matchesModels } from '../../src/limit-rules/log-charges.js';
+import { counts } from '../../src/limits/ledger/rule-set.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { type Issued, limitedForFile } from './limited-gateway.js';
@@ -154,6 +157,26 @@ it('are listed by a provider that they name and by a model that they count', asy
   expect(await amounts('&provider=default')).toEqual(['2.00', '3.00']);
   expect(await amounts('&provider=default&model=o-mini%25')).toEqual(['3.00']);
   expect(await amounts('')).toHaveLength(4);
+});
+
+it('count the same calls in Postgres as in admission, whatever characters a pattern has', async () => {
+  const text = (characters: string, maxLength: number) =>
+    fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength });
+  const pair = fc.record({
+    models: fc.array(text("***%_\\aA.['", 4), { minLength: 1, maxLength: 3 }),
+    name: text("%_\\aA.['\n", 3),
+  });
+  const pairs = fc.sample(pair, 5_000);
+  const rows = await limited.postern.database.query<{ matches: boolean }>(
+    `SELECT ${matchesModels('x.name', 'x.models')} AS matches
+     FROM jsonb_to_recordset($1) AS x (n int, name text, models text[]) ORDER BY n`,
+    [JSON.stringify(pairs.map((one, n) => ({ n, ...one })))],
+  );
+  const admitted = pairs.map(({ models, name }) =>
+    counts({ providers: null, models }, { provider: 'p', model: name }),
+  );
+  expect(admitted.filter((one) => one).length).toBeGreaterThan(100);
+  expect(pairs.filter((_, n) => rows[n]!.matches !== admitted[n])).toEqual([]);
 });
 
 describe('bad limits for some calls', () => {

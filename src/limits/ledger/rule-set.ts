@@ -67,7 +67,10 @@ export function subjectOf({ each }: Pick<LimitRule, 'each'>, { endUser, session 
 }
 
 /** Whether a rule counts what is sent there. Some providers take names of models in any case, so a limit counts them so. */
-export function counts({ providers, models }: LimitRule, { provider, model }: Target): boolean {
+export function counts(
+  { providers, models }: Pick<LimitRule, 'providers' | 'models'>,
+  { provider, model }: Target,
+): boolean {
   if (providers !== null && !providers.includes(provider)) return false;
   if (models === null || model === null) return true;
   const name = model.toLowerCase();
