@@ -55,7 +55,7 @@ export function closingOf(
   if (!isFollowed && (CLOSING.test(event) || CONVERSE.test(endpoint))) return 'event';
   if (STOPPED.test(events.at(-1)!)) return 'event';
   // OpenAI chat whose usage stands beside a choice: Mistral, Groq and others; vLLM has it in every chunk.
-  if (events.at(-1)?.trim() === DONE) return 'event';
+  if (!isFollowed && events.at(-1)?.trim() === DONE) return 'event';
   if (countsBefore(at)) return undefined;
   return events.slice(0, at + 1).some((data) => FINISH_REASON.test(data)) ? 'end' : undefined;
 }
