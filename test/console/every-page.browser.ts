@@ -13,7 +13,7 @@ import {
   type WatchedPage,
 } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
-import { seedHostileData } from './hostile-data.js';
+import { NAME_63, ROUTE, seedHostileData } from './hostile-data.js';
 import { cutTexts } from './layout.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
@@ -49,6 +49,10 @@ const OPENED: [name: string, path: string, ...clicks: string[]][] = [
   ['drawer-key', 'keys?key=KEY'],
   ['drawer-team', 'teams?open=TEAM'],
   ['drawer-provider', 'providers?open=openai'],
+  ['drawer-route', `providers?open=${ROUTE}`],
+  ['drawer-price', 'prices?open=PRICE'],
+  ['drawer-webhook', 'webhooks?open=WEBHOOK'],
+  ['drawer-sink', 'sinks?open=SINK'],
   ['form-key', 'keys?new=1'],
   ['form-key-long', 'keys?new=1', 'Expiry, limits and more', 'Add a budget'],
   ['form-key-edit', 'keys?key=KEY', 'Edit'],
@@ -57,7 +61,10 @@ const OPENED: [name: string, path: string, ...clicks: string[]][] = [
   ['form-find', 'keys?find=1'],
   ['form-team', 'teams?new=1', 'Add a budget'],
   ['form-team-edit', 'teams?open=TEAM', 'Edit'],
+  ['form-group', 'teams', 'Create group', 'Add a budget'],
+  ['form-all-calls', 'limits', 'Limits of all calls', 'Add a budget', 'Only some calls'],
   ['form-provider', 'providers?new=1'],
+  ['form-provider-edit', `providers?open=${NAME_63}`, 'Edit'],
   ['form-route', 'providers?new=route'],
   ['form-price', 'prices?new=1'],
   ['form-token', 'access?new=1'],
@@ -95,8 +102,11 @@ describeInBrowser('every page of the console', () => {
       await database.query('TRUNCATE usage_slot, usage_day');
       gateway.seeded = await seedConsole(database.url, { rows: 10_000 });
       await seedProvidersAndLimits(database.url, admin);
-      const { teamId, keyId, callId } = await seedHostileData(gateway);
-      ids = { TEAM: teamId, KEY: keyId, CALL: callId };
+      const { teamId, keyId, callId, priceId, webhookId, sinkId } = await seedHostileData(gateway);
+      ids = {
+        ...{ TEAM: teamId, KEY: keyId, CALL: callId },
+        ...{ PRICE: priceId, WEBHOOK: webhookId, SINK: sinkId },
+      };
     });
 
     it.each(PAGES)('/%s', async (path) => {
@@ -106,8 +116,11 @@ describeInBrowser('every page of the console', () => {
 
     it.each(OPENED)('%s', async (name, path, ...clicks) => {
       await show(path.replace(/[A-Z]{3,}/, (id) => ids[id]!));
-      for (const click of clicks) await press(watched.page, click);
-      await settled(watched.page);
+      for (const click of clicks) {
+        await press(watched.page, click);
+        // A form may load what it shows before it opens.
+        await settled(watched.page);
+      }
       await fits(name);
     });
 

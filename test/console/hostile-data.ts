@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
+import { EVENT_TYPES } from '../../src/webhooks/event-types.js';
 import type { TestDatabase } from '../support/database.js';
 import { insertRow } from '../request-log/rows.js';
 import type { ConsoleGateway } from './console-gateway.js';
@@ -15,14 +16,24 @@ const NAME = LONG.whole.slice(0, 100);
 const WORDS = LONG.words.slice(0, 100).trim();
 
 /** The longest name that a provider, a route or a token may have. */
-const NAME_63 = `p${'rovider'.repeat(9).slice(0, 62)}`;
+export const NAME_63 = `p${'rovider'.repeat(9).slice(0, 62)}`;
+
+/** A route and a provider have different names. */
+export const ROUTE = `r${NAME_63.slice(1)}`;
 
 export const KEYS_OF_ONE_TEAM = 10_000;
 
+interface HostileIds {
+  teamId: string;
+  keyId: string;
+  callId: string;
+  priceId: string;
+  webhookId: string;
+  sinkId: string;
+}
+
 /** What a database may hold at worst: long names everywhere, huge and tiny figures, 10,000 keys of one team. */
-export async function seedHostileData(
-  gateway: ConsoleGateway,
-): Promise<{ teamId: string; keyId: string; callId: string }> {
+export async function seedHostileData(gateway: ConsoleGateway): Promise<HostileIds> {
   const { admin, database } = gateway;
   const budgets = [
     { usd: '99999999.99', period: 'month', alert_at: [80, 100] },
@@ -53,15 +64,37 @@ export async function seedHostileData(
     url: `https://${'long-label.'.repeat(15)}example.com/${'path/'.repeat(20)}`,
     secret: 'sk-hostile-0123456789',
   });
-  await admin('POST', '/admin/v1/prices', {
+  await admin('POST', '/admin/v1/groups', {
+    name: NAME,
+    note: LONG.words,
+    teams: [NAME],
+    budgets,
+    limits,
+    filtered_limits: [{ providers: [NAME_63], models: [LONG.whole.slice(0, 128)], requests_per_minute: 1 }],
+  });
+  await admin('POST', '/admin/v1/routes', {
+    name: ROUTE,
+    targets: [{ provider: NAME_63, models: { [LONG.whole.slice(0, 128)]: LONG.whole.slice(0, 128) } }],
+  });
+  const { id: priceId } = await admin<{ id: string }>('POST', '/admin/v1/prices', {
     catalog: 'openai',
     model: LONG.whole.slice(0, 128),
     input: '123456.123456',
     output: '0.000001',
     note: LONG.words,
   });
+  const { id: webhookId } = await admin<{ id: string }>('POST', '/admin/v1/webhooks', {
+    url: `https://${'long-label.'.repeat(15)}example.com/${'path/'.repeat(20)}`,
+    events: EVENT_TYPES,
+  });
+  const { id: sinkId } = await admin<{ id: string }>('POST', '/admin/v1/sinks', {
+    name: NAME_63,
+    kind: 'http',
+    url: `http://127.0.0.1:9/${'path/'.repeat(20)}`,
+  });
   await insertKeys(database, teamId);
-  return { teamId, keyId, callId: await insertCalls(database, teamId, keyId) };
+  const callId = await insertCalls(database, teamId, keyId);
+  return { teamId, keyId, callId, priceId, webhookId, sinkId };
 }
 
 async function insertKeys(database: TestDatabase, teamId: string): Promise<void> {

@@ -32,7 +32,7 @@ function Details({ shown, onClose }: { shown: Route; onClose: () => void }) {
           {shown.targets.map((target, at) => (
             <li key={at}>
               <Group gap="xs" component="span" display="inline-flex">
-                <Text span size="sm" fw={600}>
+                <Text span size="sm" fw={600} style={{ overflowWrap: 'anywhere' }}>
                   {target.provider}
                 </Text>
                 <TargetHealth target={target} />

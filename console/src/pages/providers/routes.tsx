@@ -72,7 +72,7 @@ const COLUMNS: readonly Column<Route>[] = [
     header: 'Targets',
     wholeLine: true,
     cell: ({ targets }) => (
-      <Group component="span" gap="xs" display="inline-flex">
+      <Group component="span" gap="xs" display="inline-flex" style={{ overflowWrap: 'anywhere' }}>
         {targets.map((target, at) => (
           <Group component="span" gap={6} display="inline-flex" key={at}>
             {at + 1}. {target.provider}
