@@ -3,7 +3,7 @@ import { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
-import { countedFor, type LedgerSettings } from './ledger-process.js';
+import { countedFor, type LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { call, Ledgers, rejection, usd, written } from './ledgers.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
@@ -164,6 +164,33 @@ describe('a budget', () => {
     await eventually(async () => (await meterOf(database, rule)).refused === 1n);
     expect(await database.query('SELECT subject FROM limit_meter')).toEqual([{ subject: 'ben' }]);
     (await admit('ann', USD)).release();
+  });
+
+  it('for each session ends it on all replicas, and another session goes on', async () => {
+    const ofSession = { scope: 'key_session', scope_id: uuidv7(), owner_id: KEY };
+    const rule = await addRule(database, 'usd', 'session', 5n * USD, ofSession);
+    const replicas = [await engine(), await engine(), await engine()];
+    const spend = async (at: LedgerProcess, session: string) => {
+      const counted = { ...countedFor(''), session };
+      const ticket = await at.ledger.admit(at.ledger.rulesOf(TEAM, KEY)!, uuidv7(), counted, usd(USD));
+      at.begin(ticket, KEY, TEAM).end(USD);
+      return ticket;
+    };
+    for (let i = 0; i < 5; i++) await spend(replicas[i % 3]!, 'one');
+    for (const [i, at] of replicas.entries()) await written(at, i < 2 ? 2 : 1);
+    for (const at of replicas) {
+      expect((await rejection(() => spend(at, 'one'))).state.rule.id).toBe(rule);
+      await spend(at, 'two');
+    }
+    const spent = () =>
+      database.query<object>('SELECT subject, spent FROM limit_meter WHERE rule_id = $1 ORDER BY subject', [
+        rule,
+      ]);
+    const all = [
+      { subject: 'one', spent: String(5n * USD) },
+      { subject: 'two', spent: String(3n * USD) },
+    ];
+    await eventually(async () => JSON.stringify(await spent()) === JSON.stringify(all));
   });
 
   it('is in force with a new amount within a second, and held no longer than it is needed', async () => {

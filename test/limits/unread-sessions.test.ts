@@ -32,6 +32,9 @@ it('with ATTRIBUTION=off, calls that a limit of each session would count are rej
       expect((await send(warning.key, 'm', more)).status).toBe(200);
       expect((await send(unlimited.key, 'm', more)).status).toBe(200);
     }
+    await expect(blind.admin('POST', '/teams', { name: 'blind', ...each('warn') })).rejects.toThrow(
+      /400.*each_session.*needs the sessions of calls: ATTRIBUTION must not be off/,
+    );
     // Where sessions are read, a call that names none is not counted.
     expect((await limited.send(blocking.key, { model: 'm', max_tokens: 10 })).status).toBe(200);
   } finally {
