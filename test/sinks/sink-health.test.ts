@@ -42,7 +42,7 @@ it('reports a sink that is behind in readiness, metrics and an alert, and keeps 
   sink.behave = (_, res) => void res.writeHead(500).end('no');
   await gateway.admin('POST', '/sinks', { name: 'warehouse', kind: 'http', url: sink.url });
   await eventually(async () =>
-    (await ready()).reasons.some((reason) => /^sinks that are behind: 1, by up to \d+ s$/.test(reason)),
+    (await ready()).reasons.some((reason) => /^sinks that are behind: 1, by up to \d+ [sh]$/.test(reason)),
   );
   expect((await ready()).status).toBe('degraded');
   expect((await fetch(`${gateway.url}/health/ready`)).status).toBe(200);
