@@ -63,7 +63,7 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
         <SegmentedControl
           size="xs"
           fullWidth
-          orientation={zones.length > 2 ? 'vertical' : 'horizontal'}
+          orientation="vertical"
           aria-label="Time zone"
           value={range.zone}
           onChange={(zone) => setUrl({ tz: zone === zones[0]?.zone ? undefined : zone })}
