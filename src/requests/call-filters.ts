@@ -43,7 +43,7 @@ export class CallFilters {
       ...others,
       ...(group !== undefined && { group_teams: await this.teams.idsOfGroup(group, scope) }),
       ...((owner ?? cost_center) !== undefined && {
-        noted_keys: await this.names.idsOf({ owner, cost_center } as Named),
+        noted_keys: await this.names.idsOf({ owner, cost_center }),
       }),
       ...(scope !== null && { teams: scope }),
       ...(team !== undefined && { team: (await this.teams.resolve(team, scope)).id }),

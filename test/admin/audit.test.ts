@@ -66,7 +66,7 @@ const newSink = () => ({ name: `sink-${++names}`, kind: 'http', url: 'http://127
 const sink = async () => (await call(postern, 'POST', '/sinks', newSink())).body;
 const newTrust = async () => ({
   name: `trust ${++names}`,
-  key: (await key())!.id,
+  key: (await key()).id,
   issuer: 'https://login.example.com',
   audience: 'gateway',
   claims: { sub: ['job'] },
