@@ -17,8 +17,8 @@ export function finding(gateway: ConsoleGateway): void {
     await page.keyboard.press('/');
     expect(await isFocused(page)).toBe(true);
     await page.keyboard.type('SEARCH/note');
-    await options(page).filter({ hasText: 'search / notebook' }).first().waitFor();
-    expect(await options(page).first().textContent()).toBe('search / notebook');
+    // What was found for the first letters is shown until the last are answered.
+    await until(async () => (await options(page).first().textContent()) === 'search / notebook');
     expect(await seriousViolations(page)).toEqual([]);
     await page.keyboard.press('Escape');
     expect(await box(page).inputValue()).toBe('');
@@ -63,7 +63,9 @@ export function finding(gateway: ConsoleGateway): void {
     await page.waitForURL((url) => url.searchParams.get('key') === id);
     expect(asked.filter((line) => line.includes(key))).toEqual([]);
     expect(asked.filter((line) => line.includes('/keys/find'))).toHaveLength(1);
-    await box(page).waitFor();
+    // Until it is there, Escape is not for it.
+    await page.getByRole('dialog').getByText('leaked').first().waitFor();
+    await settled(page);
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     const stranger = `ptn_${'x'.repeat(38)}`;
@@ -132,6 +134,7 @@ export function finding(gateway: ConsoleGateway): void {
 
     // The red part of a bar is of one period.
     await page.getByRole('button', { name: 'Remove filter Status: 429,5xx' }).click();
+    await settled(page);
     const red = page.locator('.recharts-bar-rectangle path[fill*="red"]').last();
     await red.click();
     await page.waitForURL((url) => url.searchParams.get('failed') === 'true');
@@ -251,6 +254,9 @@ export function finding(gateway: ConsoleGateway): void {
     });
     const { page, done } = await signedIn(gateway.url, `/keys?key=${id}`);
     const drawer = page.getByRole('dialog');
+    await drawer.getByText('linked').first().waitFor();
+    // What loads above the link moves it.
+    await settled(page);
     await drawer.getByRole('link', { name: 'Show its requests' }).click();
     // In the range that the drawer showed.
     await page.waitForURL(
