@@ -1,4 +1,5 @@
 // `npm run test:browser`: what builds the console and drives a browser.
 import base from './jest.config.js';
 
-export default { ...base, testMatch: ['**/*.browser.ts'] };
+// Browsers wait for little: more of them at once would only make each page slow.
+export default { ...base, testMatch: ['**/*.browser.ts'], maxWorkers: 4 };

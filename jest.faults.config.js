@@ -13,6 +13,7 @@ export default {
     '**/observability/closed-labels.test.ts',
     '**/process/idempotency.test.ts',
     '**/limits/rate-processes.test.ts',
+    '**/limits/shared-limits.test.ts',
     '**/process/log-faults.test.ts',
     '**/request-log/journal-recovery.test.ts',
     '**/request-log/log-row.test.ts',

@@ -34,8 +34,10 @@ export default defineConfig({
   server: {
     port: 5173,
     strictPort: true,
-    // The presets of providers and the client of the admin API are the gateway's own.
-    fs: { allow: ['.', '../src/providers', '../src/client', '../node_modules/openapi-fetch'] },
+    // The presets of providers, the client of the admin API and the page of errors are the gateway's own.
+    fs: {
+      allow: ['.', '../src/providers', '../src/client', '../docs/reference', '../node_modules/openapi-fetch'],
+    },
     proxy,
   },
   preview: { port: 5174, strictPort: true, proxy },

@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /** What an older version showed of a URL: scheme, host and port, then a path or a query. */
-const SHOWN = String.raw`'^([a-z]+://[^/?]+)[/?].+$', '\1/…'`;
+const SHOWN = String.raw`'^([a-z]+://[^/?]+)[/?].+$', '\1/${'…'}'`;
 
 const redacted = (column: string) => `
   UPDATE audit_log SET ${column} = jsonb_set(${column}, '{url}', to_jsonb(regexp_replace(${column} ->> 'url', ${SHOWN})))
@@ -23,7 +23,7 @@ export class ShownUrls1798000090000 implements MigrationInterface {
       UPDATE audit_log SET subject_name = regexp_replace(subject_name, ${SHOWN}) WHERE subject_type = 'webhook'`);
     await queryRunner.query(String.raw`
       UPDATE audit_log SET after = jsonb_set(after, '{changes}', (
-        SELECT jsonb_agg(regexp_replace(change, '^([a-z]+ webhook [a-z]+://[^/?]+)[/?].+$', '\1/…') ORDER BY place)
+        SELECT jsonb_agg(regexp_replace(change, '^([a-z]+ webhook [a-z]+://[^/?]+)[/?].+$', '\1/${'…'}') ORDER BY place)
         FROM jsonb_array_elements_text(after -> 'changes') WITH ORDINALITY AS listed (change, place)))
       WHERE subject_type = 'configuration' AND jsonb_array_length(after -> 'changes') > 0`);
   }

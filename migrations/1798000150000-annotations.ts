@@ -3,7 +3,8 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 /** Contact, cost center and note of teams and keys. Replicas of the version before neither read nor write them. */
 export class Annotations1798000150000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    for (const table of ['team', 'gateway_key'])
+    // In the order of key look-ups: a look-up that waits for the second must not hold the first.
+    for (const table of ['gateway_key', 'team'])
       await queryRunner.query(`
         ALTER TABLE ${table} ADD contact text, ADD cost_center text, ADD note text;
         COMMENT ON COLUMN ${table}.contact IS 'Who is responsible: a person or a channel.';

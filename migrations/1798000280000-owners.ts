@@ -3,7 +3,8 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 /** Owner of teams and keys, beside the member who created a key. Replicas of the version before neither read nor write it. */
 export class Owners1798000280000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    for (const table of ['team', 'gateway_key'])
+    // In the order of key look-ups: a look-up that waits for the second must not hold the first.
+    for (const table of ['gateway_key', 'team'])
       await queryRunner.query(`
         ALTER TABLE ${table} ADD owned_by text;
         COMMENT ON COLUMN ${table}.owned_by IS 'Who owns it: a person or a group.';

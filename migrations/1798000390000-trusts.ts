@@ -54,6 +54,8 @@ export class Trusts1798000390000 implements MigrationInterface {
       COMMENT ON COLUMN trust_failure.reason IS 'What was not met.';
       COMMENT ON COLUMN trust_failure.claims IS 'The claims of the token that its conditions name, and no others.';
 
+      -- In the order of key look-ups: a look-up that waits for the second must not hold the first.
+      LOCK TABLE gateway_key_secret, gateway_key IN ACCESS EXCLUSIVE MODE;
       ALTER TABLE gateway_key
         ADD tokens_valid_from timestamptz,
         ADD tokens_used_at timestamptz;

@@ -3,14 +3,19 @@ import { AdminModule } from './admin/admin.module.js';
 import { ApplyModule } from './apply/apply.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import { GroupsModule } from './groups/groups.module.js';
+import { PeopleAdminModule } from './identity/people/people-admin.module.js';
+import { SignInAdminModule } from './identity/sign-in/sign-in-admin.module.js';
+import { KeyTokensModule } from './identity/tokens/key-tokens.module.js';
 import { TrustsAdminModule } from './identity/trusts/trusts-admin.module.js';
 import { JobsAdminModule } from './jobs/jobs-admin.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsAdminModule } from './limits/limits-admin.module.js';
+import { PoliciesAdminModule } from './policies-by-url/policies-admin.module.js';
 import { PricesModule } from './pricing/prices.module.js';
 import { ProbeModule } from './proxy/upstream/probe.module.js';
 import { ProvidersModule } from './providers/providers.module.js';
 import { RefusalsModule } from './refusals/refusals.module.js';
+import { RegressionsAdminModule } from './regressions/decisions/regressions-admin.module.js';
 import { RequestsModule } from './requests/requests.module.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { SearchModule } from './search/search.module.js';
@@ -32,6 +37,9 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   GroupsModule,
   KeysModule,
   TrustsAdminModule,
+  KeyTokensModule,
+  SignInAdminModule,
+  PeopleAdminModule,
   ProvidersModule,
   RoutesModule,
   RequestsModule,
@@ -42,9 +50,11 @@ export const ADMIN_MODULES: NonNullable<ModuleMetadata['imports']> = [
   LimitsAdminModule,
   PricesModule,
   WebhooksAdminModule,
+  PoliciesAdminModule,
   ApplyModule,
   SinksAdminModule,
   TokensModule,
   SessionsModule,
+  RegressionsAdminModule,
   AuditModule,
 ];

@@ -64,24 +64,12 @@ export { CurrentScope, type Scope } from './admin/access/access.js';
 export { CurrentActor } from './admin/current-actor.js';
 export type { Actor } from './platform/actor.js';
 export { ApiErrors, type ApiErrorStatus } from './admin/api-errors.js';
-export {
-  ApiBody,
-  ApiCreatedResponse,
-  ApiHeader,
-  ApiNoContentResponse,
-  ApiOkResponse,
-  ApiOperation,
-  ApiResponse,
-} from './admin/api-decorators.js';
 export * as fields from './admin/fields.schema.js';
-export { ServiceError, type ServiceErrorKind, type ErrorDetail } from './errors/service-error.js';
-export { AuditModule } from './audit/audit.module.js';
 export { audited, type AuditedChange, type Subject } from './audit/audited.js';
 export { type Change, recordChange, type Shown } from './audit/record-change.js';
 
 // The database
 export { DatabaseService } from './database/database.service.js';
 export { ReplicaJobs } from './database/replica-jobs.service.js';
-export { DatabaseNotReadyError } from './database/database-not-ready-error.js';
 export { isUuid, type Page, pageOf, pageOptions, type PageRequest } from './database/page.js';
 export { Team } from './teams/team.entity.js';

@@ -9,11 +9,15 @@ import { type Feature, featureModule } from './config/features.js';
 import { ConsoleModule } from './console/console.module.js';
 import { LogConsumersModule } from './consumers/log-consumers.module.js';
 import { DatabaseModule } from './database/database.module.js';
+import { LogoutModule } from './identity/logout/logout.module.js';
+import { SignInModule } from './identity/sign-in/sign-in.module.js';
 import { TrustsModule } from './identity/trusts/trusts.module.js';
 import { JobsModule } from './jobs/jobs.module.js';
 import { KeysModule } from './keys/keys.module.js';
 import { LimitsModule } from './limits/limits.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
+import { LostChangesModule } from './lost-changes/lost-changes.module.js';
+import { PoliciesByUrlModule } from './policies-by-url/policies-by-url.module.js';
 import { PricingModule } from './pricing/pricing.module.js';
 import { PoliciesModule } from './proxy/policies/policies.module.js';
 import { ProviderHealthModule } from './provider-health/provider-health.module.js';
@@ -44,8 +48,6 @@ const PUBLIC = [
  *     export class AppModule {}
  *
  * Global: what modules may inject needs no import.
- *
- * @beta
  */
 @Module({})
 export class PosternModule {
@@ -61,6 +63,7 @@ export class PosternModule {
         // Before the other modules with routes, so that its route is matched first on every call.
         ProxyModule,
         LimitsModule,
+        PoliciesByUrlModule,
         ...ADMIN_MODULES,
         ConsoleModule,
         PricingModule,
@@ -69,7 +72,10 @@ export class PosternModule {
         ProviderHealthModule,
         RefusalCountingModule,
         JobsModule,
+        LostChangesModule,
         TrustsModule,
+        SignInModule,
+        LogoutModule,
         SinksModule,
         SelfModule,
         SystemModule,

@@ -22,11 +22,7 @@ export const GATEWAY_KEY_SCHEME = 'gatewayKey';
 /** Descriptions of the groups of endpoints in the OpenAPI document, by their names. */
 export const TAG_DESCRIPTIONS = new Map<string, string>();
 
-/**
- * A group of endpoints in the OpenAPI document.
- *
- * @beta
- */
+/** A group of endpoints in the OpenAPI document. */
 export interface Tag {
   name: string;
   description: string;
@@ -44,8 +40,6 @@ export function ApiGroup(tag: Tag): ClassDecorator & MethodDecorator {
  * format.
  *
  * @param tag its group in the OpenAPI document; by default one with the name of the controller
- *
- * @beta
  */
 export function AdminController(path: string, tag?: Tag): ClassDecorator {
   return applyDecorators(

@@ -38,7 +38,7 @@ import { isAdminController, unvalidatedInputs } from './unvalidated-inputs.js';
     AdminGuard,
     AdminErrorFilter
   ],
-  exports: [TokenVerifier, SessionsService, AdminGuard, AdminErrorFilter]
+  exports: [TokenVerifier, SessionsService, OidcService, AdminGuard, AdminErrorFilter]
 })
 export class AdminModule implements OnModuleInit {
   constructor(

@@ -26,48 +26,20 @@ function later<N extends Name>(name: N): (typeof Swagger)[N] {
  * @nestjs/swagger itself.
  */
 export const ApiBearerAuth = later('ApiBearerAuth');
-/**
- * `@ApiBody()` of @nestjs/swagger, which is loaded only for the API document.
- *
- * @beta
- */
+/** `@ApiBody()` of @nestjs/swagger, which is loaded only for the API document. */
 export const ApiBody = later('ApiBody');
-/**
- * `@ApiCreatedResponse()` of @nestjs/swagger, which is loaded only for the API document.
- *
- * @beta
- */
+/** `@ApiCreatedResponse()` of @nestjs/swagger, which is loaded only for the API document. */
 export const ApiCreatedResponse = later('ApiCreatedResponse');
 export const ApiExcludeController = later('ApiExcludeController');
-/**
- * `@ApiHeader()` of @nestjs/swagger, which is loaded only for the API document.
- *
- * @beta
- */
+/** `@ApiHeader()` of @nestjs/swagger, which is loaded only for the API document. */
 export const ApiHeader = later('ApiHeader');
-/**
- * `@ApiNoContentResponse()` of @nestjs/swagger, which is loaded only for the API document.
- *
- * @beta
- */
+/** `@ApiNoContentResponse()` of @nestjs/swagger, which is loaded only for the API document. */
 export const ApiNoContentResponse = later('ApiNoContentResponse');
-/**
- * `@ApiOkResponse()` of @nestjs/swagger, which is loaded only for the API document.
- *
- * @beta
- */
+/** `@ApiOkResponse()` of @nestjs/swagger, which is loaded only for the API document. */
 export const ApiOkResponse = later('ApiOkResponse');
-/**
- * `@ApiOperation()` of @nestjs/swagger, which is loaded only for the API document.
- *
- * @beta
- */
+/** `@ApiOperation()` of @nestjs/swagger, which is loaded only for the API document. */
 export const ApiOperation = later('ApiOperation');
-/**
- * `@ApiResponse()` of @nestjs/swagger, which is loaded only for the API document.
- *
- * @beta
- */
+/** `@ApiResponse()` of @nestjs/swagger, which is loaded only for the API document. */
 export const ApiResponse = later('ApiResponse');
 export const ApiTags = later('ApiTags');
 

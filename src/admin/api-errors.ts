@@ -10,11 +10,7 @@ interface Described {
   field?: string;
 }
 
-/**
- * The statuses that ApiErrors can document.
- *
- * @beta
- */
+/** The statuses that ApiErrors can document. */
 export type ApiErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 503;
 
 const ERRORS: Readonly<Record<ApiErrorStatus, Described>> = {
@@ -70,11 +66,7 @@ const ERRORS: Readonly<Record<ApiErrorStatus, Described>> = {
   },
 };
 
-/**
- * Documents the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document.
- *
- * @beta
- */
+/** Documents the errors of an endpoint, or of every endpoint of a controller, in the OpenAPI document. */
 export function ApiErrors(...statuses: ApiErrorStatus[]): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ...statuses.map((status) =>

@@ -9,11 +9,7 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/**
- * Parameter decorator: the actor of the request, in a handler behind AdminGuard.
- *
- * @beta
- */
+/** Parameter decorator: the actor of the request, in a handler behind AdminGuard. */
 export const CurrentActor = createParamDecorator(
   (_: unknown, context: ExecutionContext): Actor => context.switchToHttp().getRequest<Request>().actor,
 );

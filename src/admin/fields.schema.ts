@@ -11,23 +11,11 @@ const MAX_NAME_LENGTH = 100;
 const MAX_TEXT_LENGTH = 1_024;
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
-/**
- * An ID, for examples.
- *
- * @beta
- */
+/** An ID, for examples. @internal */
 export const EXAMPLE_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
-/**
- * A time, for examples.
- *
- * @beta
- */
+/** A time, for examples. @internal */
 export const EXAMPLE_TIME = '2026-01-31T12:00:00.000Z';
-/**
- * The time of something that will end, for examples.
- *
- * @beta
- */
+/** The time of something that will end, for examples. @internal */
 export const EXAMPLE_EXPIRY = '2030-01-31T12:00:00.000Z';
 
 const EXAMPLE_CURSOR = 'AaICky58duGSEqvtqqRdvw';
@@ -39,11 +27,7 @@ const EXAMPLE_CURSOR = 'AaICky58duGSEqvtqqRdvw';
  */
 export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/**
- * A name that people give to a team or a key.
- *
- * @beta
- */
+/** A name that people give to a team or a key. */
 export function name() {
   const remedy = `must be text of 1 to ${MAX_NAME_LENGTH} printable characters without spaces at its ends`;
   return z
@@ -53,20 +37,12 @@ export function name() {
     .refine((text) => !containsKeyFormat(text), 'must not contain a gateway key; choose another name');
 }
 
-/**
- * A team by its name or id.
- *
- * @beta
- */
+/** A team by its name or id. */
 export function team() {
   return searchText('must be the name or the id of a team');
 }
 
-/**
- * Text that a filter compares with a column.
- *
- * @beta
- */
+/** Text that a filter compares with a column. */
 export function searchText(
   remedy = `must be text of 1 to ${MAX_TEXT_LENGTH} printable characters, given once`,
 ) {
@@ -75,30 +51,18 @@ export function searchText(
     .refine((text) => text.length > 0 && text.length <= MAX_TEXT_LENGTH && !UNPRINTABLE.test(text), remedy);
 }
 
-/**
- * An ID of an object.
- *
- * @beta
- */
+/** An ID of an object. */
 export function id(of: string) {
   const remedy = `must be the id of a ${of}, such as ${EXAMPLE_ID}`;
   return z.string(remedy).refine(isUuid, remedy);
 }
 
-/**
- * The ID in a path. It is not validated: anything that is not an ID is not found, so the response is 404.
- *
- * @beta
- */
+/** The ID in a path. It is not validated: anything that is not an ID is not found, so the response is 404. */
 export function pathId(of: string) {
   return z.string().meta({ description: `ID of the ${of}.`, format: 'uuid', example: EXAMPLE_ID });
 }
 
-/**
- * An ISO 8601 time with a zone, parsed to a Date.
- *
- * @beta
- */
+/** An ISO 8601 time with a zone, parsed to a Date. */
 export function time() {
   const remedy = 'must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z';
   return (
@@ -110,11 +74,7 @@ export function time() {
   );
 }
 
-/**
- * Rejects a time range whose end comes before its start, which would silently match nothing.
- *
- * @beta
- */
+/** Rejects a time range whose end comes before its start, which would silently match nothing. */
 export function withTimeRange<T extends z.ZodType<{ from?: Date; to?: Date }>>(filter: T): T {
   return filter.refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
     path: ['from'],
@@ -122,29 +82,17 @@ export function withTimeRange<T extends z.ZodType<{ from?: Date; to?: Date }>>(f
   });
 }
 
-/**
- * One of a fixed list of values.
- *
- * @beta
- */
+/** One of a fixed list of values. */
 export function oneOf<const T extends readonly string[]>(words: T) {
   return z.enum(words, `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
 }
 
-/**
- * A boolean.
- *
- * @beta
- */
+/** A boolean. */
 export function flag() {
   return z.boolean('must be true or false');
 }
 
-/**
- * Paging of lists. Values come from a query string or a command line, so numbers arrive as text.
- *
- * @beta
- */
+/** Paging of lists. Values come from a query string or a command line, so numbers arrive as text. */
 export const paging = {
   limit: z
     .string(`must be an integer from 1 to ${MAX_LIMIT}, given once`)
@@ -165,18 +113,10 @@ export const paging = {
   }),
 };
 
-/**
- * For endpoints without fields.
- *
- * @beta
- */
+/** For endpoints without fields. @internal */
 export const nothingSchema = z.strictObject({}).meta({ id: 'Nothing', example: {} });
 
-/**
- * An ISO 8601 time in UTC, for responses.
- *
- * @beta
- */
+/** An ISO 8601 time in UTC, for responses. */
 export function timestamp(description: string, example = EXAMPLE_TIME) {
   return z.iso.datetime({ offset: true }).meta({ description, example });
 }
@@ -185,18 +125,12 @@ export function timestamp(description: string, example = EXAMPLE_TIME) {
  * An ID, for responses.
  *
  * @param of what it identifies, such as `the team`
- *
- * @beta
  */
 export function shownId(of: string) {
   return z.uuid().meta({ description: `ID of ${of}.`, example: EXAMPLE_ID });
 }
 
-/**
- * The version of an object, for responses.
- *
- * @beta
- */
+/** The version of an object, for responses. */
 export function version() {
   return z.int().meta({ description: 'Increases with every change.', example: 1 });
 }
@@ -206,8 +140,6 @@ export function version() {
  *
  * @param name of the page in the OpenAPI document
  * @param more members of the page itself
- *
- * @beta
  */
 export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<never, never>>(
   name: string,
@@ -226,11 +158,7 @@ export function pageOf<T extends z.ZodType, M extends z.ZodRawShape = Record<nev
     .meta({ id: name });
 }
 
-/**
- * Every error of the admin API.
- *
- * @beta
- */
+/** Every error of the admin API. @internal */
 export const errorSchema = z
   .strictObject({
     error: z

@@ -3,6 +3,7 @@ import { GroupsModule } from '../groups/groups.module.js';
 import { TrustsAdminModule } from '../identity/trusts/trusts-admin.module.js';
 import { KeysModule } from '../keys/keys.module.js';
 import { LimitsAdminModule } from '../limits/limits-admin.module.js';
+import { PoliciesAdminModule } from '../policies-by-url/policies-admin.module.js';
 import { PricesModule } from '../pricing/prices.module.js';
 import { ProvidersModule } from '../providers/providers.module.js';
 import { RoutesModule } from '../routes/routes.module.js';
@@ -25,6 +26,7 @@ import { Kinds } from './kinds.js';
     KeysModule,
     TrustsAdminModule,
     WebhooksAdminModule,
+    PoliciesAdminModule,
     SinksAdminModule
   ],
   controllers: [ApplyController],

@@ -4,6 +4,7 @@ import { newGroupSchema } from '../groups/groups.schema.js';
 import { newTrustSchema } from '../identity/trusts/trusts.schema.js';
 import { newKeySchema } from '../keys/keys.schema.js';
 import { installationChangeSchema } from '../limits/limits.schema.js';
+import { newPolicySchema } from '../policies-by-url/policies.schema.js';
 import { newPriceSchema } from '../pricing/prices.schema.js';
 import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from '../providers/on-disconnect.js';
 import { newProviderSchema } from '../providers/providers.schema.js';
@@ -93,6 +94,7 @@ function orStored<S extends z.ZodType, R extends z.ZodType>(schema: S, reference
  * @param identity members that tell its objects apart
  */
 function list<T extends z.ZodType>(item: T, noun: string, identity: readonly string[]) {
+  const nouns = noun.replace(/([^aeiou])y$/, '$1ie') + 's';
   const check = (items: readonly unknown[], context: z.core.$RefinementCtx) => {
     const seen = new Set<string>();
     for (const [i, each] of items.entries()) {
@@ -105,10 +107,10 @@ function list<T extends z.ZodType>(item: T, noun: string, identity: readonly str
     }
   };
   return z
-    .array(item, `must be a list of ${noun}s; leave it out to change none`)
+    .array(item, `must be a list of ${nouns}; leave it out to change none`)
     .superRefine(check, { when: ({ value }) => Array.isArray(value) })
     .optional()
-    .meta({ description: `The ${noun}s. Absent: none is changed.` });
+    .meta({ description: `The ${nouns}. Absent: none is changed.` });
 }
 
 /** The members of a sink. */
@@ -121,17 +123,24 @@ export const sinkMembers = {
   enabled: stays('Nothing is sent to a disabled sink, and old rows are deleted all the same.'),
 };
 
+/** The members of a policy. */
+export const policyMembers = {
+  ...newPolicySchema.shape,
+  enabled: stays('A disabled policy is not asked.'),
+};
+
 /**
  * The document that is applied. What is secret may stay as it is stored; the file for the command line has references.
  *
  * @param secret of a provider
  * @param url of a webhook
  */
-export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z.ZodType>(
-  secret: S,
-  url: U,
-  sink: K,
-) {
+export function documentOf<
+  S extends z.ZodType,
+  U extends z.ZodType,
+  P extends z.ZodType,
+  K extends z.ZodType,
+>(secret: S, url: U, policy: P, sink: K) {
   const provider = z.strictObject({
     ...newProviderSchema.shape,
     secret,
@@ -156,9 +165,16 @@ export function documentOf<S extends z.ZodType, U extends z.ZodType, K extends z
     keys: list(key, 'key', ['team', 'name']),
     trusts: list(trust, 'trust', ['name']),
     webhooks: list(z.strictObject({ ...newWebhookSchema.shape, url }), 'webhook', ['format', 'url']),
+    policies: list(policy, 'policy', ['name']),
     sinks: list(sink, 'sink', ['name']),
   });
 }
+
+const policy = z.strictObject({
+  ...policyMembers,
+  url: orStored(policyMembers.url, asStored, STORED_SECRET).meta(policyMembers.url.meta()!),
+  secret: orStored(policyMembers.secret, asStored, STORED_SECRET).meta(policyMembers.secret.meta()!),
+});
 
 const { secret, url } = sinkMembers;
 const sink = z.strictObject({
@@ -172,6 +188,10 @@ const documentSchema = documentOf(
     newProviderSchema.shape.secret.meta()!,
   ),
   orStored(newWebhookSchema.shape.url, storedWebhook, STORED_URL).meta(newWebhookSchema.shape.url.meta()!),
+  policy.meta({
+    id: 'AppliedPolicy',
+    example: { name: 'dlp', url: { stored: true }, secret: { stored: true } },
+  }),
   byKind(sink).meta({ id: 'AppliedSink' }),
 ).meta({
   id: 'ApplyDocument',

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
-import { recordedChanges, type RecordedChange } from '../audit/change-log.js';
+import { forgetChanges, recordedChanges, type RecordedChange } from '../audit/change-log.js';
 import { recordChange } from '../audit/record-change.js';
 import { type ErrorDetail, ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
@@ -15,7 +15,7 @@ import { type Kind, Kinds } from './kinds.js';
  * take their locks.
  */
 const LOCK =
-  'LOCK TABLE gateway_key, team, team_group, trust, provider, route, price, sink IN EXCLUSIVE MODE';
+  'LOCK TABLE gateway_key, team, team_group, trust, provider, route, price, policy, sink IN EXCLUSIVE MODE';
 /** The same for webhooks. Weaker, because an event refers to its webhooks: calls that cause one do not wait. */
 const LOCK_WEBHOOKS = 'LOCK TABLE webhook IN SHARE ROW EXCLUSIVE MODE';
 
@@ -58,20 +58,25 @@ export class ApplyService {
     await manager.query(LOCK_CHANGES);
     await manager.query(LOCK);
     await manager.query(LOCK_WEBHOOKS);
-    const errors: ErrorDetail[] = [];
+    // Each statement counts its changes: thousands would be counted in the commit, which no timeout of Postgres ends.
+    await manager.query('SET CONSTRAINTS ALL IMMEDIATE');
     const secrets: (NewSecret & { field: string })[] = [];
     const named = new Map<Kind, Set<string>>();
-    for (const kind of this.kinds.all) {
-      const ids = new Set<string>();
-      const items: unknown = request.document[kind.member] ?? [];
-      for (const [i, item] of (Array.isArray(items) ? items : [items]).entries()) {
-        const field = `document.${kind.member}${Array.isArray(items) ? `.${i}` : ''}`;
-        const put = await attempt(manager, field, errors, () => kind.put(manager, item as never, by));
-        if (put !== null) ids.add(put.id);
-        if (put?.secret !== undefined) secrets.push({ ...put.secret, field });
-      }
-      if (request.document[kind.member] !== undefined) named.set(kind, ids);
-    }
+    const items = this.kinds.of(request.document).flatMap((kind) => {
+      const given: unknown = request.document[kind.member];
+      if (given !== undefined) named.set(kind, new Set());
+      const field = `document.${kind.member}`;
+      if (!Array.isArray(given)) return given === undefined ? [] : [{ kind, item: given, field }];
+      return given.map((item: unknown, i) => ({ kind, item, field: `${field}.${i}` }));
+    });
+    const put = async ({ kind, item, field }: (typeof items)[number], errors: ErrorDetail[]) => {
+      const done = await attempt(manager, field, errors, () => kind.put(manager, item as never, by));
+      if (done === null) return false;
+      named.get(kind)!.add(done.id);
+      if (done.secret !== undefined) secrets.push({ ...done.secret, field });
+      return true;
+    };
+    const errors = await putAll(items, put);
     const kept = recordedChanges(manager).length;
     if (request.prune && errors.length === 0)
       for (const [kind, ids] of [...named].reverse())
@@ -92,6 +97,22 @@ export class ApplyService {
   }
 }
 
+/**
+ * Puts all items. One may suit only what a later one becomes: a provider moves to another team once it is no longer the
+ * default of the first. So those that are rejected are tried again, as long as others have been put.
+ *
+ * @returns the errors of those that were rejected last
+ */
+async function putAll<T>(
+  items: readonly T[],
+  put: (item: T, errors: ErrorDetail[]) => Promise<boolean>,
+): Promise<ErrorDetail[]> {
+  const errors: ErrorDetail[] = [];
+  const rejected: T[] = [];
+  for (const item of items) if (!(await put(item, errors))) rejected.push(item);
+  return rejected.length === 0 || rejected.length === items.length ? errors : putAll(rejected, put);
+}
+
 /** Runs one change; if a service rejects it, undoes it and notes why. @returns null if it was rejected */
 async function attempt<T>(
   manager: EntityManager,
@@ -99,6 +120,7 @@ async function attempt<T>(
   errors: ErrorDetail[],
   work: () => Promise<T>,
 ): Promise<T | null> {
+  const { length } = recordedChanges(manager);
   await manager.query('SAVEPOINT change');
   try {
     const result = await work();
@@ -107,6 +129,7 @@ async function attempt<T>(
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     await manager.query('ROLLBACK TO SAVEPOINT change');
+    forgetChanges(manager, length);
     if (error.details.length === 0) errors.push({ field, message: error.message });
     for (const detail of error.details)
       errors.push({ field: `${field}.${detail.field}`, message: detail.message });

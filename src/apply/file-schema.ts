@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { asStored, documentOf, sinkMembers, storedWebhook } from './apply.schema.js';
+import { asStored, documentOf, policyMembers, sinkMembers, storedWebhook } from './apply.schema.js';
 
 const NAME = 'must be the name of a variable';
 
@@ -16,6 +16,7 @@ const reference = z.union([...read, asStored]).meta({
 });
 
 const WEBHOOK_URL = 'Where events are sent; a reference, if the URL is secret, as those of Slack are.';
+const POLICY_URL = 'Where policies are asked; a reference, if its path or query is secret.';
 const SINK_URL = 'Where rows are sent; a reference, if its query is secret.';
 
 /** JSON Schema of the file for `postern apply`, for editors. */
@@ -23,6 +24,11 @@ export function fileSchema(): object {
   const schema = documentOf(
     reference.nullable(),
     z.union([z.string(), ...read, storedWebhook]).meta({ description: WEBHOOK_URL }),
+    z.strictObject({
+      ...policyMembers,
+      url: z.union([z.string(), reference]).meta({ description: POLICY_URL }),
+      secret: reference,
+    }),
     z.strictObject({
       ...sinkMembers,
       url: z.union([z.string(), reference]).meta({ description: SINK_URL }),

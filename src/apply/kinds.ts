@@ -9,6 +9,7 @@ import { INSTALLATION } from '../limit-rules/limit-rule.entity.js';
 import { LimitsService } from '../limits/limits.service.js';
 import type { Actor } from '../platform/actor.js';
 import { PriceResolver } from '../pricing/price-resolver.js';
+import { PoliciesService } from '../policies-by-url/policies.service.js';
 import { PricesService } from '../pricing/prices.service.js';
 import { settingNames } from '../providers/credentials/auth-settings.js';
 import { onDisconnectOf } from '../providers/on-disconnect.js';
@@ -20,7 +21,9 @@ import { StoredRoutesService } from '../routes/stored-routes.service.js';
 import { SinksService } from '../sinks/sinks.service.js';
 import { TeamsService } from '../teams/teams.service.js';
 import { WebhooksService } from '../webhooks/webhooks.service.js';
-import type { AsStored, Item, Member, NewSecret } from './apply.schema.js';
+import { NO_AMOUNTS, NO_LIMITS, NO_TEAM_RULES } from './absent-members.js';
+import type { ApplyDocument, Item, Member, NewSecret } from './apply.schema.js';
+import { changed, given } from './as-stored.js';
 
 /** The ID of an object, and its secret if it is new and has one. */
 interface Put {
@@ -39,42 +42,6 @@ export interface Kind<M extends Member = Member> {
 
 /** A page that has everything. */
 const ALL = { limit: 1_000_000, cursor: undefined };
-const NO_LIMITS = {
-  limits: null,
-  filtered_limits: null,
-  budgets: null,
-  each_end_user: null,
-  each_session: null,
-};
-const NO_AMOUNTS = {
-  input: null,
-  cached_input: null,
-  cache_write: null,
-  cache_write_1h: null,
-  output: null,
-  per_call: null,
-  extra: null,
-  tiers: null,
-  note: null,
-};
-
-const NOTHING_STORED =
-  'nothing is stored for it here, so give the secret itself: in a file as { env: NAME } or { file: PATH }';
-
-/** @throws ServiceError invalid for what stays as it is stored, where nothing is */
-function given<T extends string | null>(value: T | AsStored, field: string): T {
-  if (!isStored(value)) return value;
-  throw ServiceError.of('invalid', field, NOTHING_STORED);
-}
-
-/** What a change has in place of a value: undefined if the stored one stays. */
-function changed<T extends string | null>(value: T | AsStored): T | undefined {
-  return isStored(value) ? undefined : value;
-}
-
-function isStored<T extends string | null>(value: T | AsStored): value is AsStored {
-  return typeof value === 'object' && value !== null;
-}
 
 async function unlessMissing<T>(found: Promise<T>): Promise<T | null> {
   try {
@@ -101,13 +68,14 @@ export class Kinds {
     private readonly keys: KeysService,
     private readonly trusts: TrustsService,
     private readonly webhooks: WebhooksService,
+    private readonly policies: PoliciesService,
     private readonly sinks: SinksService,
   ) {}
 
   /** A list more: one method here and one member of the document. */
-  get all(): readonly Kind[] {
+  of(document: ApplyDocument): readonly Kind[] {
     return [
-      this.providerKind(),
+      this.providerKind(document),
       this.routeKind(),
       this.installationKind(),
       this.groupKind(),
@@ -116,6 +84,7 @@ export class Kinds {
       this.keyKind(),
       this.trustKind(),
       this.webhookKind(),
+      this.policyKind(),
       this.sinkKind(),
     ];
   }
@@ -123,7 +92,12 @@ export class Kinds {
   /** Brings what was committed into force in this process. Replicas get it by notification, and this one if this fails. */
   async takeEffect(): Promise<void> {
     this.resolver.forget();
-    await Promise.allSettled([this.providers.refresh(), this.routes.refresh(), this.trusts.refresh()]);
+    await Promise.allSettled([
+      this.providers.refresh(),
+      this.routes.refresh(),
+      this.trusts.refresh(),
+      this.policies.refresh(),
+    ]);
   }
 
   private installationKind(): Kind<'installation'> {
@@ -163,7 +137,7 @@ export class Kinds {
         const teams = service(manager);
         const { id } = (await unlessMissing(teams.get(item.name))) ?? (await teams.create(item, by));
         const isSet = disabled !== undefined && { disabled };
-        await teams.update(id, { ...NO_LIMITS, self_service: null, ...item, ...isSet }, by);
+        await teams.update(id, { ...NO_LIMITS, ...NO_TEAM_RULES, ...item, ...isSet }, by);
         return { id };
       },
       prune: async (manager, named, by) => {
@@ -174,13 +148,17 @@ export class Kinds {
     };
   }
 
-  private providerKind(): Kind<'providers'> {
+  private providerKind({ teams = [] }: ApplyDocument): Kind<'providers'> {
     const service = (manager: EntityManager) => this.storedProviders.in(manager);
     return {
       member: 'providers',
       put: async (manager, item, by) => {
         const { enabled, on_disconnect, secret, ...rest } = item;
         const { name, auth_settings: settings, ...change } = rest;
+        // A team names providers, and a provider its team: a new one begins with its name.
+        const isListed = item.team !== null && teams.some((team) => team.name === item.team);
+        if (isListed && (await unlessMissing(this.teams.in(manager).get(item.team!))) === null)
+          await this.teams.in(manager).create({ name: item.team! }, by);
         const present = await unlessMissing(service(manager).get(name));
         if (present === null) {
           const wanted = {
@@ -264,6 +242,12 @@ export class Kinds {
           throw ServiceError.of('invalid', 'expires_at', 'must be in the future, if it is new');
         const isSet = disabled !== undefined && { disabled };
         if (present !== undefined) {
+          if (present.origin === 'sign_in')
+            throw ServiceError.of(
+              'conflict',
+              'name',
+              'is that of a key for sign-ins, whose settings are in sign_in of its team; choose another name',
+            );
           if (present.revoked_at !== null) {
             const remedy = 'remove it from the document, or choose another name';
             throw ServiceError.of('conflict', 'name', `this key is revoked permanently; ${remedy}`);
@@ -282,8 +266,8 @@ export class Kinds {
       },
       prune: async (manager, named, by) => {
         const { data } = await service(manager).list(ALL);
-        for (const { id, self_service: isOwn } of data)
-          if (!isOwn && !named.has(id)) await service(manager).revoke(id, by);
+        for (const { id, self_service: isOwn, origin } of data)
+          if (!isOwn && origin === 'manual' && !named.has(id)) await service(manager).revoke(id, by);
       },
     };
   }
@@ -339,6 +323,28 @@ export class Kinds {
           id: created,
           ...(secret !== null && { secret: { type: 'webhook', id: created, name: url, secret } }),
         };
+      },
+      prune: async (manager, named, by) => {
+        for (const { id } of await service(manager).list())
+          if (!named.has(id)) await service(manager).remove(id, by);
+      },
+    };
+  }
+
+  private policyKind(): Kind<'policies'> {
+    const service = (manager: EntityManager) => this.policies.in(manager);
+    return {
+      member: 'policies',
+      put: async (manager, item, by) => {
+        const { url, secret, enabled, ...settings } = item;
+        const present = (await service(manager).list()).find(({ name }) => name === settings.name);
+        if (present === undefined) {
+          const target = { url: given(url, 'url'), secret: given(secret, 'secret') };
+          return service(manager).create({ ...settings, ...target, enabled: enabled ?? true }, by);
+        }
+        const change = { ...settings, url: changed(url), secret: changed(secret) };
+        const isSet = enabled !== undefined && { enabled };
+        return service(manager).update(present.id, { ...change, ...isSet }, by);
       },
       prune: async (manager, named, by) => {
         for (const { id } of await service(manager).list())

@@ -7,6 +7,7 @@ const ATTENTION_KINDS = [
   'provider_failing',
   'budget_blocking',
   'system_degraded',
+  'transactions_lost',
   'secret_unreadable',
   'sink_failing',
   'webhook_failing',
@@ -25,7 +26,9 @@ const itemSchema = z
         '`provider_failing`: providers that fail most of their calls now, by the rule of the alert `provider.failing`; ' +
         '`budget_blocking`: budgets that are exhausted, or have rejected calls in this period; ' +
         '`system_degraded`: what `GET /health/ready` reports as not working; ' +
-        '`secret_unreadable`: providers, webhooks and sinks whose secret was encrypted with another master key; ' +
+        '`transactions_lost`: times when Postgres lost what it had acknowledged, that wait for a decision, or in the last 7 days ' +
+        'with changes that nobody applies again; ' +
+        '`secret_unreadable`: providers, policies, webhooks and sinks whose secret was encrypted with another master key; ' +
         '`sink_failing`: sinks that do not take rows; `webhook_failing`: webhooks whose receiver does not take events; ' +
         '`key_expiring`: active keys that expire within 7 days; ' +
         '`key_old_secret`: rotated keys whose old secret was used in the last day and still works; ' +

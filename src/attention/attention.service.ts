@@ -1,10 +1,14 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, MoreThan, type Repository } from 'typeorm';
 import type { Scope } from '../admin/access/access.js';
 import { KeysService } from '../keys/keys.service.js';
 import { LimitsService } from '../limits/limits.service.js';
 import { ReadinessService } from '../observability/readiness.service.js';
+import { PoliciesService } from '../policies-by-url/policies.service.js';
 import { PricesService } from '../pricing/prices.service.js';
 import { ProviderHealthWatch } from '../provider-health/provider-health.service.js';
+import { DatabaseRegression } from '../regressions/database-regression.entity.js';
 import { StoredProvidersService } from '../providers/stored-providers.service.js';
 import { SINKS_BEHIND } from '../sinks/sink-health.service.js';
 import { SinksService } from '../sinks/sinks.service.js';
@@ -17,6 +21,9 @@ const NAMED = 5;
 /** One failed delivery may be a restart of its receiver. */
 const FAILED_ATTEMPTS = 3;
 
+/** Of losses whose changes are to be repeated. */
+const LOSS_SHOWN_MS = 7 * 86_400_000;
+
 type Name = Pick<AttentionItem['names'][number], 'id' | 'name'> & Partial<AttentionItem['names'][number]>;
 
 /** Collects what needs somebody: a few small queries, one after the other, so that they take one connection. */
@@ -25,12 +32,14 @@ export class AttentionService {
   constructor(
     private readonly keys: KeysService,
     private readonly limits: LimitsService,
+    private readonly policies: PoliciesService,
     private readonly prices: PricesService,
     private readonly providers: StoredProvidersService,
     private readonly health: ProviderHealthWatch,
     private readonly sinks: SinksService,
     private readonly webhooks: WebhooksService,
     private readonly readiness: ReadinessService,
+    @InjectRepository(DatabaseRegression) private readonly losses: Repository<DatabaseRegression>,
   ) {}
 
   /** @param scope members of teams see what concerns their keys and budgets */
@@ -51,6 +60,18 @@ export class AttentionService {
     return { data: items.filter((one) => one !== null && one.count > 0) as AttentionItem[] };
   }
 
+  /** Losses that wait for a decision, and later ones with changes to repeat; the newest first. */
+  private async openLosses(): Promise<DatabaseRegression[]> {
+    const losses = await this.losses.find({
+      where: [
+        { state: In(['waiting', 'another_database']) },
+        { state: 'put_back', noticedAt: MoreThan(new Date(Date.now() - LOSS_SHOWN_MS)) },
+      ],
+      order: { noticedAt: 'DESC' },
+    });
+    return losses.filter(({ state, lostEntries }) => state !== 'put_back' || lostEntries.length > 0);
+  }
+
   private async ofAll(): Promise<OfAll> {
     const providers = await this.providers.list();
     const enabled = new Set(providers.filter((provider) => provider.enabled).map(({ name }) => name));
@@ -58,13 +79,15 @@ export class AttentionService {
     const failing = (await this.health.failing()).filter(({ provider }) => enabled.has(provider));
     const sinks = (await this.sinks.list()).filter((sink) => sink.enabled);
     const webhooks = await this.webhooks.list();
-    const unreadable = [...providers, ...sinks, ...webhooks].filter(
+    const policies = (await this.policies.list()).filter((policy) => policy.enabled);
+    const unreadable = [...providers, ...policies, ...sinks, ...webhooks].filter(
       ({ secret_state: state }) => state === 'unreadable',
     );
     const failingSinks = sinks.filter(({ state }) => state === 'failing');
     const { reasons } = await this.readiness.now();
     const others = reasons.filter((reason) => failingSinks.length === 0 || !reason.startsWith(SINKS_BEHIND));
     const unpriced = await this.prices.missing();
+    const lost = await this.openLosses();
     return {
       missing: enabled.size === 0 ? item('provider_missing', 'critical', [], 1) : null,
       failing: item(
@@ -79,6 +102,7 @@ export class AttentionService {
       ),
       operating: [
         item('system_degraded', 'critical', others.map(named)),
+        item('transactions_lost', 'critical', lost.map(lossOf)),
         item(
           'secret_unreadable',
           'critical',
@@ -102,6 +126,19 @@ export class AttentionService {
       ),
     };
   }
+}
+
+function lossOf({ id, noticedAt, gapSeconds, lostEntries, state }: DatabaseRegression): Name {
+  const detail = [
+    state === 'put_back' ? null : 'waits for your decision',
+    lostEntries.length === 0 ? null : `${lostEntries.length} changes to repeat`,
+  ];
+  return {
+    id,
+    name: gapSeconds === null ? 'everything' : `${gapSeconds} s`,
+    since: noticedAt.toISOString(),
+    detail: detail.filter((text) => text !== null).join(', ') || null,
+  };
 }
 
 interface OfAll {

@@ -10,7 +10,8 @@ export class AuditLog {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'audit_log_pkey' })
   id!: string;
 
-  @Column('timestamptz', { default: () => 'now()' })
+  @Index('audit_log_at_idx')
+  @Column('timestamptz', { default: () => 'clock_timestamp()' })
   at!: Date;
 
   @Column('text', { comment: 'admin-token, cli:<user of the operating system>, or start.' })

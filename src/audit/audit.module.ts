@@ -10,11 +10,7 @@ import { AuditedSessions } from './audited-sessions.js';
 import { ChangeLog } from './change-log.js';
 import { ACTIONS, SUBJECT_TYPES } from './record-change.js';
 
-/**
- * The audit log: who changed what. Global for AdminModule, which records who signs in.
- *
- * @beta
- */
+/** The audit log: who changed what. Global for AdminModule, which records who signs in. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([AuditLog])],

@@ -41,7 +41,9 @@ const auditEntrySchema = z
     at: timestamp('When the change was made.'),
     actor: z.string().meta({
       description:
-        '`admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>`, or `start` for the first team and key.',
+        '`admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>`; `start` for the first team and key; ' +
+        '`oidc-logout` and `oidc-check` for what the OpenID provider ends; `oauth-revoke` for whoever ends a token that they ' +
+        'have; `failover` for what is put back after Postgres has lost it.',
       example: 'admin-token',
     }),
     client_ip: z.string().nullable().meta({

@@ -5,11 +5,7 @@ import { transacted } from '../database/transactions.js';
 import type { Actor } from '../platform/actor.js';
 import { recordChange, type Shown } from './record-change.js';
 
-/**
- * A kind of object that people change: how it is locked, found and shown in the audit log.
- *
- * @beta
- */
+/** A kind of object that people change: how it is locked, found and shown in the audit log. */
 export interface Subject<T> {
   /** One of SUBJECT_TYPES. */
   type: string;
@@ -29,11 +25,7 @@ export interface Subject<T> {
   nameOf?: (object: T) => string;
 }
 
-/**
- * A change of one object, by whom, and of which state.
- *
- * @beta
- */
+/** A change of one object, by whom, and of which state. */
 export interface AuditedChange {
   id: string;
   /** One of ACTIONS. */
@@ -59,8 +51,6 @@ export interface AuditedChange {
  *   entry ({@link recordChange}, `more`)
  * @returns the object after the change; as it was if it was removed or there was nothing to do
  * @throws ServiceError not_found; conflict if it was changed since `expected`
- *
- * @beta
  */
 export function audited<T extends { id: string | null; version?: number | null }>(
   manager: EntityManager,

@@ -35,6 +35,11 @@ export function recordedChanges({ queryRunner }: EntityManager): readonly Record
   return (queryRunner!.data as Record<string, RecordedChange[] | undefined>)[CHANGES] ?? [];
 }
 
+/** Forgets the changes after the first ones, which were rolled back to a savepoint. */
+export function forgetChanges(manager: EntityManager, first: number): void {
+  (manager.queryRunner!.data as Record<string, RecordedChange[] | undefined>)[CHANGES]?.splice(first);
+}
+
 /** Logs each change of a team, key or provider that this process made, after its commit. */
 @Injectable()
 export class ChangeLog implements EntitySubscriberInterface {

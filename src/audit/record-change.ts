@@ -2,18 +2,25 @@ import type { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '../platform/actor.js';
 import { logWhenCommitted } from './change-log.js';
+import { ENTRIES_CHANNEL } from './entry-rows.js';
 
 /** Types of objects whose changes are recorded. A module adds its own with `PosternModule.forFeature()`. */
 export const SUBJECT_TYPES = new Set([
   'configuration',
+  'device_request',
   'group',
   'installation_limits',
+  'issued_token',
   'key',
   'limit',
+  'policy',
+  'person',
   'price',
   'provider',
+  'regression',
   'route',
   'session',
+  'sign_in',
   'sink',
   'team',
   'token',
@@ -27,8 +34,12 @@ export const ACTIONS = new Set([
   'applied',
   'changed',
   'created',
+  'dismissed',
   'ended',
+  'forgotten',
+  'put_back',
   'removed',
+  'reopened',
   'replayed',
   'repriced',
   'resealed',
@@ -39,18 +50,10 @@ export const ACTIONS = new Set([
   'signed_out',
 ]);
 
-/**
- * What people see of a subject: its view, which never holds a secret.
- *
- * @beta
- */
+/** What people see of a subject: its view, which never holds a secret. */
 export type Shown = object & { id: string | null; name: string };
 
-/**
- * A change for the audit log.
- *
- * @beta
- */
+/** A change for the audit log. */
 export interface Change {
   /** One of ACTIONS. */
   action: string;
@@ -66,9 +69,12 @@ export interface Change {
   more?: object;
 }
 
+/** Each replica reads what was recorded at once: it remembers ends, in case Postgres loses its last transactions. */
 const INSERT = `
-  INSERT INTO audit_log (id, actor, client_ip, action, subject_type, subject_id, subject_name, before, after)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+  WITH entry AS (
+    INSERT INTO audit_log (id, actor, client_ip, action, subject_type, subject_id, subject_name, before, after)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9))
+  SELECT pg_notify('${ENTRIES_CHANNEL}', '')`;
 
 /** Fields that change by themselves or with every change, so they are not recorded. */
 const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
@@ -76,8 +82,6 @@ const NO_SETTINGS = new Set(['last_used_at', 'updated_at', 'version']);
 /**
  * Records one change with the manager of the transaction that makes it, so that both are committed or neither. A change
  * records the fields that differ; a new or removed object records all of them.
- *
- * @beta
  */
 export async function recordChange(manager: EntityManager, by: Actor, change: Change): Promise<void> {
   const { action, type, before, after, more } = change;

@@ -5,11 +5,7 @@ import type { StreamUsage } from '../teams/model-rules.js';
 import type { GrantedSettings } from '../keys/gateway-key.entity.js';
 import type { SecretKind } from '../keys/gateway-key-secret.entity.js';
 
-/**
- * What a gateway key allows, as stored. Shared between calls and immutable.
- *
- * @beta
- */
+/** What a gateway key allows, as stored. Shared between calls and immutable. */
 export interface Grant extends Readonly<GrantedSettings> {
   readonly keyId: string;
   /** ID of the secret that was sent. */
@@ -25,8 +21,10 @@ export interface Grant extends Readonly<GrantedSettings> {
   readonly expiresAt: number;
   /** False if the key is revoked, expired or disabled, or its team is disabled. */
   readonly enabled: boolean;
-  /** Provider names; null for all. */
+  /** Names of providers and routes that the key may use; null for all that belong to no other team. */
   readonly providers: readonly string[] | null;
+  /** Provider or route of the team for calls to `/v1`; null for the default of all teams. */
+  readonly defaultProvider: string | null;
   /** Lists of patterns of model names, of the key and of its team: a model must be on each. Empty allows all. */
   readonly models: readonly (readonly string[])[];
   /** Rules for the usage of streams, of the key and of its team, without `as_sent`. */
@@ -37,15 +35,11 @@ export interface Grant extends Readonly<GrantedSettings> {
   readonly onDisconnect: OnDisconnect | null;
 }
 
-/**
- * The authenticated caller: its grant, and the key as it was sent, so that it can be removed before forwarding.
- *
- * @beta
- */
+/** The authenticated caller: its grant, and the key as it was sent, so that it can be removed before forwarding. */
 export interface Caller {
   readonly grant: Grant;
   readonly key: string;
-  /** Version of the key cache when the grant was found; undefined: it comes from a guard of another module. */
+  /** Version of the key cache when the grant was found; undefined: it comes from a guard of another module. @internal */
   readonly version?: number;
 }
 
@@ -70,11 +64,7 @@ export function callerOf(req: Request): Caller {
   );
 }
 
-/**
- * Parameter decorator: the authenticated caller of the request, behind GatewayKeyGuard.
- *
- * @beta
- */
+/** Parameter decorator: the authenticated caller of the request, behind GatewayKeyGuard. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller =>
   callerOf(context.switchToHttp().getRequest<Request>()),
 );

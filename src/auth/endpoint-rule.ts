@@ -1,4 +1,6 @@
 import type { EndpointRule } from '../keys/gateway-key.entity.js';
+import type { Provider } from '../providers/provider.js';
+import type { Grant } from './caller.js';
 import { hasParameter } from '../platform/query-parameter.js';
 import {
   COMMON_POSTS,
@@ -27,9 +29,18 @@ const OVERRIDE = new RegExp(
 /** Rails, Symfony and Laravel read the same from a parameter. */
 const OVERRIDE_PARAMETER = '_method';
 
+/** What `endpoints: own` is at each provider: `all` at those of the team of the key, elsewhere `inference`. */
+export function ruleAt(
+  { endpoints, teamId }: Pick<Grant, 'endpoints' | 'teamId'>,
+  provider: Pick<Provider, 'teamId'>,
+): Exclude<EndpointRule, 'own'> {
+  if (endpoints !== 'own') return endpoints;
+  return provider.teamId === teamId ? 'all' : 'inference';
+}
+
 /**
- * Checks if a key with this rule may send this request. All teams share one provider secret, so files, batches, assistants
- * and similar endpoints would show one team the objects of another: they require `all`.
+ * Checks if a key with this rule may send this request. Where teams share the secret of a provider, files, batches,
+ * assistants and similar endpoints would show one team the objects of another: they require `all`.
  *
  * @param endpoint raw path after `/p/<provider>`, without the query, compared byte for byte
  * @param rawHeaders flat raw headers
@@ -37,7 +48,7 @@ const OVERRIDE_PARAMETER = '_method';
  * @param own the inference endpoints of the provider besides the common ones
  */
 export function allowsEndpoint(
-  rule: EndpointRule,
+  rule: Exclude<EndpointRule, 'own'>,
   method: string,
   endpoint: string,
   rawHeaders: readonly string[],

@@ -9,8 +9,6 @@ import { KeyLookupService } from './key-lookup.service.js';
 /**
  * Accepts only requests with a valid gateway key and sets the Caller on the request. BearerStrategy authenticates the
  * first call of a key; later calls use the cached result, because passport adds a fifth to a call.
- *
- * @beta
  */
 @Injectable()
 export class GatewayKeyGuard extends AuthGuard() {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { ChangeFeed, type Subscription } from '../database/change-feed.js';
+import { KnownEnds } from '../database/known-ends/known-ends.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache } from './key-cache.js';
 
@@ -14,8 +15,10 @@ export class KeyChangesService {
 
   constructor(
     private readonly cache: KeyCache,
+    private readonly ends: KnownEnds,
     feed: ChangeFeed,
   ) {
+    ends.onChanged((ids) => this.cache.forgetAll(new Set(ids)));
     this.subscription = feed.subscribe('keys', {
       onChange: (id) => this.cache.forget(id),
       compare: (client) => this.compare(client),
@@ -36,7 +39,7 @@ export class KeyChangesService {
       const values = [part.map((digest) => Buffer.from(digest, 'hex'))];
       const { rows } = await client.query<GrantRow>(FIND_GRANTS, values);
       if (this.cache.version !== before) return this.compare(client);
-      this.cache.replace(part, grantsOf(rows));
+      this.cache.replace(part, grantsOf(rows, this.ends));
     }
   }
 }

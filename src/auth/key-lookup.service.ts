@@ -4,6 +4,7 @@ import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { ClientAddress, networkOf } from '../platform/client-address.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
+import { KnownEnds } from '../database/known-ends/known-ends.js';
 import { LookupPool } from '../database/lookup-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
@@ -53,6 +54,7 @@ export class KeyLookupService {
     private readonly cache: KeyCache,
     private readonly changes: KeyChangesService,
     private readonly use: KeyUseService,
+    private readonly ends: KnownEnds,
     @InjectSettings() private readonly env: Settings,
     @Optional() @Inject(LIMITS_OF_KEYS) private readonly limits: LimitsOfKeys | null = null,
   ) {
@@ -170,7 +172,7 @@ export class KeyLookupService {
     for (let reads = 1; ; reads++) {
       const { version } = this.cache;
       const rows = await this.pool.query<GrantRow[]>(FIND_GRANTS, [[Buffer.from(digest, 'hex')]]);
-      const grant = grantsOf(rows).get(digest) ?? null;
+      const grant = grantsOf(rows, this.ends).get(digest) ?? null;
       if (grant !== null) await this.limits?.reach(BigInt(rows[0]!.limits_version));
       if (this.cache.set(digest, grant, version) || reads === MAX_READS) return grant;
     }

@@ -1,6 +1,7 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
+import { KnownEnds } from '../database/known-ends/known-ends.js';
 import { LookupPool } from '../database/lookup-pool.js';
 import { FIND_GRANTS, type GrantRow, grantsOf } from './find-grants.js';
 import { KeyCache, MAX_GRANTS } from './key-cache.js';
@@ -42,6 +43,7 @@ export class KeyPrefetchService implements OnModuleDestroy {
   constructor(
     private readonly pool: LookupPool,
     private readonly cache: KeyCache,
+    private readonly ends: KnownEnds,
     database: DatabaseService,
   ) {
     database.whenReady(() => {
@@ -76,7 +78,9 @@ export class KeyPrefetchService implements OnModuleDestroy {
     for (let reads = 1, isKept = false; !isKept && reads <= MAX_READS; reads++) {
       const { version } = this.cache;
       const rows = await this.pool.query<GrantRow[]>(FIND_GRANTS, [batch]);
-      isKept = [...grantsOf(rows)].every(([digest, grant]) => this.cache.set(digest, grant, version));
+      isKept = [...grantsOf(rows, this.ends)].every(([digest, grant]) =>
+        this.cache.set(digest, grant, version),
+      );
     }
   }
 }

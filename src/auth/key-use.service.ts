@@ -10,15 +10,19 @@ const WRITE_MS = 10_000;
 /** Upper bound for the last write at a stop, in milliseconds; it only holds the uses of the last seconds. */
 const LAST_WRITE_MS = 1_000;
 
-/** A local clock that is ahead must not hide the uses to come. */
+/**
+ * A local clock that is ahead must not hide the uses to come. Locked in one order, so that replicas, rotations and these
+ * never wait for each other.
+ */
 const WRITE = `
-  UPDATE gateway_key_secret s SET last_used_at = u.used_at
-  FROM (SELECT id, LEAST(at, now()) FROM unnest($1::uuid[], $2::timestamptz[]) AS use (id, at)) AS u (id, used_at)
+  WITH u (id, used_at) AS MATERIALIZED (
+    SELECT id, LEAST(at, now()) FROM unnest($1::uuid[], $2::timestamptz[]) AS use (id, at)),
+  locked AS MATERIALIZED (
+    SELECT id FROM gateway_key_secret WHERE id IN (SELECT id FROM u) ORDER BY id FOR NO KEY UPDATE)
+  UPDATE gateway_key_secret s SET last_used_at = u.used_at FROM u JOIN locked USING (id)
   WHERE s.id = u.id AND (s.last_used_at IS NULL OR s.last_used_at < u.used_at)`;
 
-/**
- * The last use of tokens, of keys, which outlives the tokens. Locked in one order, so that replicas never wait for each other.
- */
+/** The last use of tokens, of keys, which outlives the tokens. Locked as above. */
 const WRITE_TOKENS = `
   WITH u (id, used_at) AS MATERIALIZED (
     SELECT s.key_id, LEAST(max(use.at), now())

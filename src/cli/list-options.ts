@@ -22,6 +22,7 @@ export interface CallOptions {
   tag?: string;
   endUser?: string;
   session?: string;
+  subject?: string;
   providerRequestId?: string;
 }
 
@@ -63,6 +64,7 @@ export function addCallOptions(command: Command): Command {
     .option('--tag <name=value>', 'filter by tag, for example env=prod; several separated by commas')
     .option('--end-user <name>', 'filter by end user, as the log stores it')
     .option('--session <name>', 'filter by session')
+    .option('--subject <subject>', 'filter by whom the token was issued to, as the log stores it')
     .option('--provider-request-id <id>', 'filter by the ID that the provider gave its response');
 }
 
@@ -103,7 +105,7 @@ export async function callQuery(api: Api, options: CallOptions & TimeOptions): P
     minDurationMs,
     recordedAfter,
   } = options;
-  const { tag, endUser, session, providerRequestId, providerError, usageFinal } = options;
+  const { tag, endUser, session, subject, providerRequestId, providerError, usageFinal } = options;
   const range = parseRange(options, await api.zone());
   return {
     ...{
@@ -122,6 +124,7 @@ export async function callQuery(api: Api, options: CallOptions & TimeOptions): P
       tag,
       end_user: endUser,
       session,
+      subject,
       provider_request_id: providerRequestId,
       provider_error: providerError,
       usage_final: usageFinal,

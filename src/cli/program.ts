@@ -4,16 +4,20 @@ import { packageVersion } from '../platform/package-root.js';
 import { applyCommand } from './commands/apply/apply.command.js';
 import { auditCommand } from './commands/audit.command.js';
 import { completionCommand } from './commands/completion.command.js';
+import { databaseCommand } from './commands/database/database.command.js';
 import { exportCommand } from './commands/apply/export.command.js';
 import { findCommand } from './commands/find.command.js';
 import { jobsCommand } from './commands/jobs.command.js';
 import { groupsCommand } from './commands/groups/groups.command.js';
+import { peopleCommand } from './commands/people/people.command.js';
+import { signInsCommand } from './commands/people/sign-ins.command.js';
 import { trustsCommand } from './commands/trusts/trusts.command.js';
 import { journalCommand } from './commands/journal.command.js';
 import { keysCommand } from './commands/keys.command.js';
 import { limitsCommand } from './commands/limits.command.js';
 import { migrateCommand } from './commands/migrate.command.js';
 import { newCommand } from './commands/new.command.js';
+import { policiesCommand } from './commands/policies/policies.command.js';
 import { pricesCommand } from './commands/prices.command.js';
 import { providersCommand } from './commands/providers.command.js';
 import { refusalsCommand } from './commands/refusals.command.js';
@@ -22,6 +26,9 @@ import { routesCommand } from './commands/routes.command.js';
 import { startCommand } from './commands/start.command.js';
 import { attentionCommand } from './commands/status/attention.command.js';
 import { statusCommand } from './commands/status/status.command.js';
+import { signInCommand } from './commands/sign-in/sign-in.command.js';
+import { signOutCommand } from './commands/sign-in/sign-out.command.js';
+import { tokenCommand } from './commands/sign-in/token.command.js';
 import { teamsCommand } from './commands/teams.command.js';
 import { tokensCommand } from './commands/tokens.command.js';
 import { usageCommand } from './commands/usage.command.js';
@@ -42,6 +49,8 @@ const COMMANDS: readonly (() => Command)[] = [
   newCommand,
   keysCommand,
   trustsCommand,
+  peopleCommand,
+  signInsCommand,
   teamsCommand,
   groupsCommand,
   providersCommand,
@@ -54,15 +63,20 @@ const COMMANDS: readonly (() => Command)[] = [
   limitsCommand,
   pricesCommand,
   webhooksCommand,
+  policiesCommand,
   applyCommand,
   exportCommand,
   sinksCommand,
   tokensCommand,
   sessionsCommand,
+  signInCommand,
+  tokenCommand,
+  signOutCommand,
   statusCommand,
   attentionCommand,
   auditCommand,
   journalCommand,
+  databaseCommand,
   migrateCommand,
   migrationCommand,
   completionCommand,

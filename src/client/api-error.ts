@@ -1,8 +1,4 @@
-/**
- * What is wrong with one field of a request.
- *
- * @beta
- */
+/** What is wrong with one field of a request. */
 export interface ApiErrorDetail {
   field: string;
   message: string;
@@ -16,11 +12,7 @@ interface Given {
   cause?: unknown;
 }
 
-/**
- * Every request that did not succeed, except one that its caller aborted. `message` says what happened and what to do.
- *
- * @beta
- */
+/** Every request that did not succeed, except one that its caller aborted. `message` says what happened and what to do. */
 export class PosternApiError extends Error {
   override readonly name: string = 'PosternApiError';
   /** HTTP status; 0 without a whole response. */

@@ -9,11 +9,7 @@ import type {
 import { errorOf, notOurs, PosternApiError } from './api-error.js';
 import type { paths } from './schema.js';
 
-/**
- * How a client reaches the gateway.
- *
- * @beta
- */
+/** How a client reaches the gateway. */
 export interface ClientOptions {
   /** Of the gateway, without `/admin/v1`; with ADMIN_PORT, of that port. */
   url: string;
@@ -24,11 +20,7 @@ export interface ClientOptions {
   fetch?: (request: Request) => Promise<Response>;
 }
 
-/**
- * Of a request whose path has no types, such as that of a module of one's own.
- *
- * @beta
- */
+/** Of a request whose path has no types, such as that of a module of one's own. */
 export interface UntypedInit {
   params?: { path?: Record<string, string>; query?: object };
   body?: object;
@@ -56,11 +48,7 @@ type Call<Paths extends object, M extends Method> = <
   ...init: Arguments<Init>
 ) => Promise<Data<Operation<Paths, P, M>, Init>>;
 
-/**
- * The JSON body of the successful response of an operation.
- *
- * @beta
- */
+/** The JSON body of the successful response of an operation. */
 export type ResponseOf<P extends keyof paths, M extends Method> = Data<Operation<paths, P, M>, unknown>;
 
 interface ListPage {
@@ -77,11 +65,7 @@ type PageOf<Paths extends object, P extends keyof Paths> = Extract<
   ListPage
 >;
 
-/**
- * A method for each HTTP method, which takes a path of the API document and returns the body of the response.
- *
- * @beta
- */
+/** A method for each HTTP method, which takes a path of the API document and returns the body of the response. */
 export interface PosternClient<Paths extends object = paths> {
   GET: Call<Paths, 'get'>;
   PUT: Call<Paths, 'put'>;
@@ -119,7 +103,6 @@ type Send = (method: string, path: string, init: object) => Promise<Answer>;
  *
  * @throws TypeError for a token that no request can carry, or a URL with a password
  * @typeParam Paths those of `openapi.json`; of a gateway with modules of your own, make them with openapi-typescript
- * @beta
  */
 export function createClient<Paths extends object = paths>(options: ClientOptions): PosternClient<Paths> {
   const url = options.url.replace(/\/+$/, '');
@@ -200,11 +183,7 @@ function jsonOf(text: unknown): unknown {
   return text === '' || text === undefined ? undefined : JSON.parse(text as string);
 }
 
-/**
- * The headers of a change that is rejected with 409 if the object is no longer as it was read.
- *
- * @beta
- */
+/** The headers of a change that is rejected with 409 if the object is no longer as it was read. */
 export function ifMatch({ id, version }: { id: string | null; version: number | null }): {
   'if-match': string;
 } {

@@ -1,9 +1,5 @@
 // Made from openapi.json by `npm run docs`.
-/**
- * The endpoints of the admin API, by their paths.
- *
- * @beta
- */
+/** The endpoints of the admin API, by their paths. */
 export interface paths {
     "/admin/v1/session": {
         parameters: {
@@ -73,7 +69,7 @@ export interface paths {
         };
         /**
          * Where the provider sends the browser back to
-         * @description Begins a session that ends after 8 hours, and shows a page that leads to the console.
+         * @description Begins a session that ends after 8 hours, and shows a page that leads to the console; for a request of a client, to the page where it is confirmed.
          */
         get: operations["finishSingleSignOn"];
         put?: never;
@@ -385,6 +381,180 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/keys/{id}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the tokens of a key that work now, newest first, and the trusts that issue them
+         * @description Members and leads of teams get the tokens of their own sign-ins only.
+         */
+        get: operations["listKeyTokens"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List people, newest first */
+        get: operations["listPeople"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/people/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a person, with their keys and sign-ins */
+        get: operations["getPerson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/people/{id}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a person who leaves
+         * @description They cannot sign in any more, their sessions of the console and sign-ins from clients end, and their own keys are revoked, on every replica within one second. Repeat it at will.
+         */
+        post: operations["endPerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/people/{id}/reopen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a person sign in again
+         * @description Keys that were revoked stay revoked.
+         */
+        post: operations["reopenPerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/people/{id}/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove the name and e-mail address of a person who was ended
+         * @description In the person, the names of their keys, the request log and the audit log. Their ID at the provider stays, so that they stay ended.
+         */
+        post: operations["forgetPerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/sign-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sign-ins from clients, newest first
+         * @description Members and leads of teams get their own only. Ended ones are deleted after 90 days.
+         */
+        get: operations["listSignIns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/sign-ins/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what computers need for sign-ins from clients
+         * @description Connects to `gateway_url` to read its certificate.
+         */
+        get: operations["getClientSetup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/sign-ins/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a sign-in from a client
+         * @description Its tokens stop working on every replica within one second. Whoever is no administrator ends their own only.
+         */
+        delete: operations["endSignIn"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/providers": {
         parameters: {
             query?: never;
@@ -392,7 +562,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List all providers, without their secrets */
+        /**
+         * List all providers, without their secrets
+         * @description Leads see those of their teams.
+         */
         get: operations["listProviders"];
         put?: never;
         /** Add a provider */
@@ -420,7 +593,7 @@ export interface paths {
         head?: never;
         /**
          * Change a provider
-         * @description A URL on another host needs the secret again, so that the stored one is never sent elsewhere.
+         * @description A URL on another host needs the secret again, so that the stored one is never sent elsewhere. Leads may replace the secret of a provider of their team, and change nothing else.
          */
         patch: operations["changeProvider"];
         trace?: never;
@@ -803,7 +976,7 @@ export interface paths {
         put?: never;
         /**
          * Set a price
-         * @description Custom prices come before the catalogue. Rows without a cost of the last 7 days get theirs within minutes; for all others use `reprice`.
+         * @description Custom prices come before the catalog. Rows without a cost of the last 7 days get theirs within minutes; for all others use `reprice`.
          */
         post: operations["createPrice"];
         delete?: never;
@@ -991,6 +1164,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List all policies */
+        get: operations["listPolicies"];
+        put?: never;
+        /**
+         * Create a policy
+         * @description Calls are asked about at once. Create policies once all replicas run a version that knows them: others do not ask.
+         */
+        post: operations["createPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/policies/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a policy */
+        get: operations["getPolicy"];
+        put?: never;
+        post?: never;
+        /** Remove a policy */
+        delete: operations["removePolicy"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a policy
+         * @description Earlier decisions count no longer.
+         */
+        patch: operations["changePolicy"];
+        trace?: never;
+    };
+    "/admin/v1/policies/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask a policy about a call that is made up, and report what is wrong
+         * @description The status is 200 also when the receiver fails: the body has the result. Nothing is forwarded, and the scope of the policy does not count.
+         */
+        post: operations["testPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/apply": {
         parameters: {
             query?: never;
@@ -1156,6 +1392,80 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/v1/database/regressions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List losses of Postgres, newest first */
+        get: operations["listDatabaseRegressions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/database/regressions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a loss of Postgres */
+        get: operations["getDatabaseRegression"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/database/regressions/{id}/put-back": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put back what processes have of a loss that waits for a decision
+         * @description Every process begins within 2 seconds. Journals keep the last minutes only: see `JOURNAL_KEEP_MS`. One that waits for no decision, or was noticed before Postgres started the last time, gets 409.
+         */
+        post: operations["putBackDatabaseRegression"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/database/regressions/{id}/dismiss": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put back nothing of a loss that waits for a decision
+         * @description Keys, tokens, sessions and people whose end was lost are in force again. One that waits for no decision gets 409.
+         */
+        post: operations["dismissDatabaseRegression"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/v1/audit": {
         parameters: {
             query?: never;
@@ -1167,6 +1477,26 @@ export interface paths {
         get: operations["listAudit"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/oidc/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Where the OpenID provider says that somebody has signed out
+         * @description OpenID Connect Back-Channel Logout 1.0: a form with `logout_token`. 400 has no reason; the log of the gateway has it.
+         */
+        post: operations["backChannelLogout"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1334,11 +1664,7 @@ export interface paths {
     };
 }
 export type webhooks = Record<string, never>;
-/**
- * The schemas of the admin API.
- *
- * @beta
- */
+/** The schemas of the admin API. */
 export interface components {
     schemas: {
         Error: {
@@ -1484,6 +1810,18 @@ export interface components {
              */
             stream_usage: "as_sent" | "require" | "ask";
             /**
+             * @description Names of the providers and routes that keys of the team may use; lists of its keys can only narrow it. Null: those of the team, and all that belong to no team.
+             * @example [
+             *       "openai-search"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description Provider or route that calls to `/v1` of the team go to, unless their key may use only one. Null: the default of all teams.
+             * @example openai-search
+             */
+            default_provider: string | null;
+            /**
              * @description Limits of the calls together; null: none. What is absent or null is unlimited.
              * @example {
              *       "requests_per_minute": 600,
@@ -1578,10 +1916,39 @@ export interface components {
              *       "budget_usd_per_month": "50",
              *       "providers": [
              *         "openai"
-             *       ]
+             *       ],
+             *       "sign_in_within_days": null
              *     }
              */
             self_service: components["schemas"]["SelfService"] | null;
+            /**
+             * @description Lets members of the team sign in from a client, such as Claude Code, and says what their keys allow; null: they cannot. Changes apply to the keys that there are.
+             * @example {
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "anthropic"
+             *       ],
+             *       "endpoints": "inference",
+             *       "token_minutes": 60,
+             *       "days": 30
+             *     }
+             */
+            sign_in: components["schemas"]["SignInSettings"] | null;
+            /**
+             * @description Settings that Claude Code gets from the gateway when a member of the team has signed in; null for none. Only settings that restrict it: others could run commands on the computers of people.
+             * @example {
+             *       "availableModels": [
+             *         "sonnet",
+             *         "haiku"
+             *       ],
+             *       "permissions": {
+             *         "deny": [
+             *           "WebFetch"
+             *         ]
+             *       }
+             *     }
+             */
+            claude_code: components["schemas"]["ClaudeCodeSettings"] | null;
             /**
              * @description Increases with every change.
              * @example 1
@@ -1775,12 +2142,97 @@ export interface components {
              */
             budget_usd_per_month: string | null;
             /**
-             * @description Names of the providers and routes that such keys may use: of those named when the key was created, the ones named now. Null: all, also those added later.
+             * @description Names of the providers and routes that such keys may use: of those named when the key was created, the ones named now. Null: all that the team may use, also those added later.
              * @example [
              *       "openai"
              *     ]
              */
             providers: string[] | null;
+            /**
+             * @description Such a key stops working so many days after its owner last signed in by single sign-on as a member or lead of the team, and works again when they do, until its `latest_expiry`. Keys that there are get so many days. Keys of named tokens, whose holders do not sign in, are not concerned. Null: keys need no sign-in.
+             * @example 14
+             */
+            sign_in_within_days: number | null;
+        };
+        SignInSettings: {
+            /**
+             * @description Budget of each such key in USD per month; null for none. The key of a person stays when they sign in again.
+             * @example 50
+             */
+            budget_usd_per_month: string | null;
+            /**
+             * @description Names of the providers and routes that such keys may use; null: all that the team may use, also those added later.
+             * @example [
+             *       "anthropic"
+             *     ]
+             */
+            providers: string[] | null;
+            /**
+             * @description `inference`: such keys may use the inference endpoints only; `own`: every endpoint at providers of the team; `all`: every endpoint.
+             * @example inference
+             * @enum {string}
+             */
+            endpoints: "inference" | "own" | "all";
+            /**
+             * @description Lifetime of a token in minutes. Clients renew it by themselves.
+             * @example 60
+             */
+            token_minutes: number;
+            /**
+             * @description After how many days a person must sign in again.
+             * @example 30
+             */
+            days: number;
+        };
+        ClaudeCodeSettings: {
+            /**
+             * @description The models that people may choose.
+             * @example [
+             *       "sonnet",
+             *       "haiku"
+             *     ]
+             */
+            availableModels?: string[];
+            /**
+             * @description Whether these are the only models that Claude Code uses.
+             * @example true
+             */
+            enforceAvailableModels?: boolean;
+            /**
+             * @description The model that a session begins with.
+             * @example sonnet
+             */
+            model?: string;
+            /**
+             * @description Rules for the tools of Claude Code.
+             * @example {
+             *       "deny": [
+             *         "WebFetch"
+             *       ]
+             *     }
+             */
+            permissions?: {
+                /**
+                 * @description Uses of tools that are denied.
+                 * @example [
+                 *       "WebFetch"
+                 *     ]
+                 */
+                deny?: string[];
+                /**
+                 * @description Uses of tools that a person is asked about.
+                 * @example [
+                 *       "Bash(git push:*)"
+                 *     ]
+                 */
+                ask?: string[];
+                /**
+                 * @description `disable`: nobody can switch the rules off.
+                 * @example disable
+                 * @enum {string}
+                 */
+                disableBypassPermissionsMode?: "disable";
+            };
         };
         /**
          * @example {
@@ -1813,6 +2265,18 @@ export interface components {
              * @enum {string}
              */
             stream_usage?: "as_sent" | "require" | "ask";
+            /**
+             * @description Names of the providers and routes that keys of the team may use; lists of its keys can only narrow it. Null: those of the team, and all that belong to no team.
+             * @example [
+             *       "openai-search"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Provider or route that calls to `/v1` of the team go to, unless their key may use only one. Null: the default of all teams.
+             * @example openai-search
+             */
+            default_provider?: string | null;
             /**
              * @description Limits of the calls together; null: none. What is absent or null is unlimited.
              * @example {
@@ -1893,10 +2357,39 @@ export interface components {
              *       "budget_usd_per_month": "50",
              *       "providers": [
              *         "openai"
-             *       ]
+             *       ],
+             *       "sign_in_within_days": null
              *     }
              */
             self_service?: components["schemas"]["NewSelfService"] | null;
+            /**
+             * @description Lets members of the team sign in from a client, such as Claude Code, and says what their keys allow; null: they cannot. Changes apply to the keys that there are.
+             * @example {
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "anthropic"
+             *       ],
+             *       "endpoints": "inference",
+             *       "token_minutes": 60,
+             *       "days": 30
+             *     }
+             */
+            sign_in?: components["schemas"]["NewSignInSettings"] | null;
+            /**
+             * @description Settings that Claude Code gets from the gateway when a member of the team has signed in; null for none. Only settings that restrict it: others could run commands on the computers of people.
+             * @example {
+             *       "availableModels": [
+             *         "sonnet",
+             *         "haiku"
+             *       ],
+             *       "permissions": {
+             *         "deny": [
+             *           "WebFetch"
+             *         ]
+             *       }
+             *     }
+             */
+            claude_code?: components["schemas"]["NewClaudeCodeSettings"] | null;
         };
         /**
          * @example {
@@ -2182,7 +2675,8 @@ export interface components {
          *       "budget_usd_per_month": "50",
          *       "providers": [
          *         "openai"
-         *       ]
+         *       ],
+         *       "sign_in_within_days": null
          *     }
          */
         NewSelfService: {
@@ -2203,12 +2697,126 @@ export interface components {
              */
             budget_usd_per_month?: string | null;
             /**
-             * @description Names of the providers and routes that such keys may use: of those named when the key was created, the ones named now. Null: all, also those added later.
+             * @description Names of the providers and routes that such keys may use: of those named when the key was created, the ones named now. Null: all that the team may use, also those added later.
              * @example [
              *       "openai"
              *     ]
              */
             providers?: string[] | null;
+            /**
+             * @description Such a key stops working so many days after its owner last signed in by single sign-on as a member or lead of the team, and works again when they do, until its `latest_expiry`. Keys that there are get so many days. Keys of named tokens, whose holders do not sign in, are not concerned. Null: keys need no sign-in.
+             * @default null
+             * @example 14
+             */
+            sign_in_within_days?: number | null;
+        };
+        /**
+         * @example {
+         *       "budget_usd_per_month": "50",
+         *       "providers": [
+         *         "anthropic"
+         *       ],
+         *       "endpoints": "inference",
+         *       "token_minutes": 60,
+         *       "days": 30
+         *     }
+         */
+        NewSignInSettings: {
+            /**
+             * @description Budget of each such key in USD per month; null for none. The key of a person stays when they sign in again.
+             * @default null
+             * @example 50
+             */
+            budget_usd_per_month?: string | null;
+            /**
+             * @description Names of the providers and routes that such keys may use; null: all that the team may use, also those added later.
+             * @example [
+             *       "anthropic"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description `inference`: such keys may use the inference endpoints only; `own`: every endpoint at providers of the team; `all`: every endpoint.
+             * @default inference
+             * @example inference
+             * @enum {string}
+             */
+            endpoints?: "inference" | "own" | "all";
+            /**
+             * @description Lifetime of a token in minutes. Clients renew it by themselves.
+             * @default 60
+             * @example 60
+             */
+            token_minutes?: number;
+            /**
+             * @description After how many days a person must sign in again.
+             * @default 30
+             * @example 30
+             */
+            days?: number;
+        };
+        /**
+         * @example {
+         *       "availableModels": [
+         *         "sonnet",
+         *         "haiku"
+         *       ],
+         *       "permissions": {
+         *         "deny": [
+         *           "WebFetch"
+         *         ]
+         *       }
+         *     }
+         */
+        NewClaudeCodeSettings: {
+            /**
+             * @description The models that people may choose.
+             * @example [
+             *       "sonnet",
+             *       "haiku"
+             *     ]
+             */
+            availableModels?: string[];
+            /**
+             * @description Whether these are the only models that Claude Code uses.
+             * @example true
+             */
+            enforceAvailableModels?: boolean;
+            /**
+             * @description The model that a session begins with.
+             * @example sonnet
+             */
+            model?: string;
+            /**
+             * @description Rules for the tools of Claude Code.
+             * @example {
+             *       "deny": [
+             *         "WebFetch"
+             *       ]
+             *     }
+             */
+            permissions?: {
+                /**
+                 * @description Uses of tools that are denied.
+                 * @example [
+                 *       "WebFetch"
+                 *     ]
+                 */
+                deny?: string[];
+                /**
+                 * @description Uses of tools that a person is asked about.
+                 * @example [
+                 *       "Bash(git push:*)"
+                 *     ]
+                 */
+                ask?: string[];
+                /**
+                 * @description `disable`: nobody can switch the rules off.
+                 * @example disable
+                 * @enum {string}
+                 */
+                disableBypassPermissionsMode?: "disable";
+            };
         };
         /**
          * @example {
@@ -2241,6 +2849,18 @@ export interface components {
              * @enum {string}
              */
             stream_usage?: "as_sent" | "require" | "ask";
+            /**
+             * @description Names of the providers and routes that keys of the team may use; lists of its keys can only narrow it. Null: those of the team, and all that belong to no team.
+             * @example [
+             *       "openai-search"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Provider or route that calls to `/v1` of the team go to, unless their key may use only one. Null: the default of all teams.
+             * @example openai-search
+             */
+            default_provider?: string | null;
             /**
              * @description Limits of the calls together; null: none. What is absent or null is unlimited.
              * @example {
@@ -2317,10 +2937,39 @@ export interface components {
              *       "budget_usd_per_month": "50",
              *       "providers": [
              *         "openai"
-             *       ]
+             *       ],
+             *       "sign_in_within_days": null
              *     }
              */
             self_service?: components["schemas"]["NewSelfService"] | null;
+            /**
+             * @description Lets members of the team sign in from a client, such as Claude Code, and says what their keys allow; null: they cannot. Changes apply to the keys that there are.
+             * @example {
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "anthropic"
+             *       ],
+             *       "endpoints": "inference",
+             *       "token_minutes": 60,
+             *       "days": 30
+             *     }
+             */
+            sign_in?: components["schemas"]["NewSignInSettings"] | null;
+            /**
+             * @description Settings that Claude Code gets from the gateway when a member of the team has signed in; null for none. Only settings that restrict it: others could run commands on the computers of people.
+             * @example {
+             *       "availableModels": [
+             *         "sonnet",
+             *         "haiku"
+             *       ],
+             *       "permissions": {
+             *         "deny": [
+             *           "WebFetch"
+             *         ]
+             *       }
+             *     }
+             */
+            claude_code?: components["schemas"]["NewClaudeCodeSettings"] | null;
         };
         GroupPage: {
             /** @description The entries of this page. */
@@ -2857,6 +3506,12 @@ export interface components {
             expires_at: string | null;
             /**
              * Format: date-time
+             * @description Of a key that needs recent sign-ins of its owner: until when they move `expires_at`, at most. Null for other keys.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            latest_expiry: string | null;
+            /**
+             * Format: date-time
              * @description Last use of any of its secrets, updated with a delay of some seconds.
              * @example 2026-01-31T12:00:00.000Z
              */
@@ -2873,17 +3528,17 @@ export interface components {
              */
             disabled: boolean;
             /**
-             * @description Names of the providers the key may use; null allows all.
+             * @description Names of the providers and routes the key may use, of those that its team may use; null allows all of these.
              * @example [
              *       "openai"
              *     ]
              */
             providers: string[] | null;
             /**
-             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @description `inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that belong to the team; `all` allows them at every provider, where all its teams share them.
              * @enum {string}
              */
-            endpoints: "inference" | "all";
+            endpoints: "inference" | "own" | "all";
             /**
              * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
              * @enum {string}
@@ -3013,6 +3668,12 @@ export interface components {
              */
             owner_id: string | null;
             /**
+             * @description `manual`: somebody created the key; `sign_in`: a person did by their first sign-in from a client. Such a key has tokens only, and no secret.
+             * @example manual
+             * @enum {string}
+             */
+            origin: "manual" | "sign_in";
+            /**
              * @description Increases with every change.
              * @example 1
              */
@@ -3063,6 +3724,11 @@ export interface components {
              * @example 2030-01-31T12:00:00.000Z
              */
             latest_expiry: string;
+            /**
+             * @description A new key stops working so many days after you last signed in, and works again when you do; null: it needs no sign-in.
+             * @example 14
+             */
+            sign_in_within_days: number | null;
             /**
              * @description Budget of a new key in USD per month; null for none.
              * @example 50
@@ -3149,18 +3815,18 @@ export interface components {
              */
             expires_at?: string | null;
             /**
-             * @description Names of the providers the key may use; null allows all.
+             * @description Names of the providers and routes the key may use, of those that its team may use; null allows all of these.
              * @example [
              *       "openai"
              *     ]
              */
             providers?: string[] | null;
             /**
-             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @description `inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that belong to the team; `all` allows them at every provider, where all its teams share them.
              * @default inference
              * @enum {string}
              */
-            endpoints?: "inference" | "all";
+            endpoints?: "inference" | "own" | "all";
             /**
              * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
              * @default forward
@@ -3332,6 +3998,12 @@ export interface components {
             expires_at: string | null;
             /**
              * Format: date-time
+             * @description Of a key that needs recent sign-ins of its owner: until when they move `expires_at`, at most. Null for other keys.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            latest_expiry: string | null;
+            /**
+             * Format: date-time
              * @description Last use of any of its secrets, updated with a delay of some seconds.
              * @example 2026-01-31T12:00:00.000Z
              */
@@ -3348,17 +4020,17 @@ export interface components {
              */
             disabled: boolean;
             /**
-             * @description Names of the providers the key may use; null allows all.
+             * @description Names of the providers and routes the key may use, of those that its team may use; null allows all of these.
              * @example [
              *       "openai"
              *     ]
              */
             providers: string[] | null;
             /**
-             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @description `inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that belong to the team; `all` allows them at every provider, where all its teams share them.
              * @enum {string}
              */
-            endpoints: "inference" | "all";
+            endpoints: "inference" | "own" | "all";
             /**
              * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
              * @enum {string}
@@ -3488,6 +4160,12 @@ export interface components {
              */
             owner_id: string | null;
             /**
+             * @description `manual`: somebody created the key; `sign_in`: a person did by their first sign-in from a client. Such a key has tokens only, and no secret.
+             * @example manual
+             * @enum {string}
+             */
+            origin: "manual" | "sign_in";
+            /**
              * @description Increases with every change.
              * @example 1
              */
@@ -3512,22 +4190,22 @@ export interface components {
             name?: string;
             /**
              * Format: date-time
-             * @description New expiry time, in the future; null: the key never expires.
+             * @description New expiry time, in the future; null: the key never expires. Of a key with a `latest_expiry` it is the new one, and must be a time; the present `expires_at` changes nothing.
              * @example 2030-01-31T12:00:00.000Z
              */
             expires_at?: string | null;
             /**
-             * @description Names of the providers the key may use; null allows all.
+             * @description Names of the providers and routes the key may use, of those that its team may use; null allows all of these.
              * @example [
              *       "openai"
              *     ]
              */
             providers?: string[] | null;
             /**
-             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @description `inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that belong to the team; `all` allows them at every provider, where all its teams share them.
              * @enum {string}
              */
-            endpoints?: "inference" | "all";
+            endpoints?: "inference" | "own" | "all";
             /**
              * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
              * @enum {string}
@@ -3688,6 +4366,12 @@ export interface components {
             expires_at: string | null;
             /**
              * Format: date-time
+             * @description Of a key that needs recent sign-ins of its owner: until when they move `expires_at`, at most. Null for other keys.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            latest_expiry: string | null;
+            /**
+             * Format: date-time
              * @description Last use of any of its secrets, updated with a delay of some seconds.
              * @example 2026-01-31T12:00:00.000Z
              */
@@ -3704,17 +4388,17 @@ export interface components {
              */
             disabled: boolean;
             /**
-             * @description Names of the providers the key may use; null allows all.
+             * @description Names of the providers and routes the key may use, of those that its team may use; null allows all of these.
              * @example [
              *       "openai"
              *     ]
              */
             providers: string[] | null;
             /**
-             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @description `inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that belong to the team; `all` allows them at every provider, where all its teams share them.
              * @enum {string}
              */
-            endpoints: "inference" | "all";
+            endpoints: "inference" | "own" | "all";
             /**
              * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
              * @enum {string}
@@ -3843,6 +4527,12 @@ export interface components {
              * @example sso:https://login.example.com#8f2c0a
              */
             owner_id: string | null;
+            /**
+             * @description `manual`: somebody created the key; `sign_in`: a person did by their first sign-in from a client. Such a key has tokens only, and no secret.
+             * @example manual
+             * @enum {string}
+             */
+            origin: "manual" | "sign_in";
             /**
              * @description Increases with every change.
              * @example 1
@@ -3923,6 +4613,12 @@ export interface components {
             expires_at: string | null;
             /**
              * Format: date-time
+             * @description Of a key that needs recent sign-ins of its owner: until when they move `expires_at`, at most. Null for other keys.
+             * @example 2030-01-31T12:00:00.000Z
+             */
+            latest_expiry: string | null;
+            /**
+             * Format: date-time
              * @description Last use of any of its secrets, updated with a delay of some seconds.
              * @example 2026-01-31T12:00:00.000Z
              */
@@ -3939,17 +4635,17 @@ export interface components {
              */
             disabled: boolean;
             /**
-             * @description Names of the providers the key may use; null allows all.
+             * @description Names of the providers and routes the key may use, of those that its team may use; null allows all of these.
              * @example [
              *       "openai"
              *     ]
              */
             providers: string[] | null;
             /**
-             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @description `inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that belong to the team; `all` allows them at every provider, where all its teams share them.
              * @enum {string}
              */
-            endpoints: "inference" | "all";
+            endpoints: "inference" | "own" | "all";
             /**
              * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
              * @enum {string}
@@ -4078,6 +4774,12 @@ export interface components {
              * @example sso:https://login.example.com#8f2c0a
              */
             owner_id: string | null;
+            /**
+             * @description `manual`: somebody created the key; `sign_in`: a person did by their first sign-in from a client. Such a key has tokens only, and no secret.
+             * @example manual
+             * @enum {string}
+             */
+            origin: "manual" | "sign_in";
             /**
              * @description Increases with every change.
              * @example 1
@@ -4213,6 +4915,11 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             last_used_at: string | null;
+            /**
+             * @description How many of its tokens work now.
+             * @example 3
+             */
+            live_tokens: number;
             /**
              * @description Increases with every change.
              * @example 1
@@ -4460,8 +5167,419 @@ export interface components {
             /** @description If false, none of its tokens works, and none is issued. */
             enabled?: boolean;
         };
+        IssuedTokenPage: {
+            /** @description The trusts that issue tokens of the key, by name; at most 100. */
+            trusts: components["schemas"]["IssuingTrust"][];
+            /** @description The entries of this page. */
+            data: components["schemas"]["IssuedToken"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        IssuingTrust: {
+            /**
+             * @description Name of the trust.
+             * @example api-ci
+             */
+            name: string;
+            /**
+             * Format: date-time
+             * @description When it last issued a token, updated with a delay of some seconds; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+        };
+        IssuedToken: {
+            /**
+             * Format: uuid
+             * @description ID of the token.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description `exchange`: for an identity token; `sign_in`: to a person who signed in from a client.
+             * @enum {string}
+             */
+            kind: "exchange" | "sign_in";
+            /**
+             * @description Whom it was issued to.
+             * @example repo:acme/api:ref:refs/heads/main
+             */
+            subject: string;
+            /**
+             * @description The trust that issued it; null for a sign-in.
+             * @example api-ci
+             */
+            trust: string | null;
+            /**
+             * Format: date-time
+             * @description When it was issued.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it ends.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            expires_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, updated with a delay of some seconds; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_used_at: string | null;
+        };
+        PersonPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Person"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Person: {
+            /**
+             * Format: uuid
+             * @description ID of the person.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description What the OpenID provider calls the person: for people to read only.
+             * @example Jane Doe
+             */
+            name: string;
+            /**
+             * @description E-mail address that the provider vouched for at the last sign-in; null if it did not.
+             * @example jane@example.com
+             */
+            email: string | null;
+            /**
+             * @description The OpenID provider.
+             * @example https://login.example.com
+             */
+            issuer: string;
+            /**
+             * @description The ID of the person there. It is never given to another person; e-mail addresses are.
+             * @example 248289761001
+             */
+            subject: string;
+            /**
+             * Format: date-time
+             * @description When the person first signed in, to the console or from a client.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When they last signed in, to the console or from a client; null: not yet.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_sign_in_at: string | null;
+            /**
+             * Format: date-time
+             * @description Since when they may not sign in, and nothing of theirs works; null: they may.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            ended_at: string | null;
+            /**
+             * @description Sign-ins from clients that have not ended.
+             * @example 2
+             */
+            live_sign_ins: number;
+            /**
+             * Format: date-time
+             * @description When a refresh token of such a sign-in was last rejected because it had been used before: a second terminal that shares it, or somebody who has copied it; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            spent_refused_at: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+        };
+        ShownPerson: {
+            /**
+             * Format: uuid
+             * @description ID of the person.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description What the OpenID provider calls the person: for people to read only.
+             * @example Jane Doe
+             */
+            name: string;
+            /**
+             * @description E-mail address that the provider vouched for at the last sign-in; null if it did not.
+             * @example jane@example.com
+             */
+            email: string | null;
+            /**
+             * @description The OpenID provider.
+             * @example https://login.example.com
+             */
+            issuer: string;
+            /**
+             * @description The ID of the person there. It is never given to another person; e-mail addresses are.
+             * @example 248289761001
+             */
+            subject: string;
+            /**
+             * Format: date-time
+             * @description When the person first signed in, to the console or from a client.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When they last signed in, to the console or from a client; null: not yet.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_sign_in_at: string | null;
+            /**
+             * Format: date-time
+             * @description Since when they may not sign in, and nothing of theirs works; null: they may.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            ended_at: string | null;
+            /**
+             * @description Sign-ins from clients that have not ended.
+             * @example 2
+             */
+            live_sign_ins: number;
+            /**
+             * Format: date-time
+             * @description When a refresh token of such a sign-in was last rejected because it had been used before: a second terminal that shares it, or somebody who has copied it; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            spent_refused_at: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /** @description Keys of the person that are not revoked; at most 500. */
+            keys: components["schemas"]["KeyOfPerson"][];
+            /** @description The last 100 sign-ins from clients, newest first. Ended ones are deleted after 90 days. */
+            sign_ins: components["schemas"]["ClientSignIn"][];
+        };
+        KeyOfPerson: {
+            /**
+             * Format: uuid
+             * @description ID of the key.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description The key, as `team/name`.
+             * @example search/notebook
+             */
+            name: string;
+            /**
+             * @description `sign_in`: for tokens of sign-ins; `manual`: a key with a secret, which the end of the person revokes.
+             * @enum {string}
+             */
+            origin: "manual" | "sign_in";
+        };
+        ClientSignIn: {
+            /**
+             * Format: uuid
+             * @description ID of the sign-in.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description ID of the person.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            person_id: string;
+            /**
+             * @description Name of the person.
+             * @example Jane Doe
+             */
+            person: string;
+            /**
+             * Format: uuid
+             * @description ID of the key of the person in the team.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            key_id: string;
+            /**
+             * @description The key, as `team/name`.
+             * @example search/jane@example.com
+             */
+            key: string;
+            /**
+             * @description The client, as it calls itself.
+             * @example claude_code
+             */
+            surface: string;
+            /**
+             * @description Where it began, as `REQUEST_LOG_CLIENT` says.
+             * @example 192.0.2.7
+             */
+            client_ip: string | null;
+            /**
+             * @description User-Agent of the client, as `REQUEST_LOG_CLIENT` says.
+             * @example claude-code/2.1.330
+             */
+            program: string | null;
+            /**
+             * Format: date-time
+             * @description When it began.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When its tokens were last renewed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_renewed_at: string;
+            /**
+             * Format: date-time
+             * @description When the person must sign in again.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            expires_at: string;
+            /**
+             * Format: date-time
+             * @description When it ended before that; none of its tokens works since; null: it has not.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            ended_at: string | null;
+            /**
+             * @description Why: `signed_out`, `too_many`, `ended`, `person_ended`, `no_team` (their groups name it no more) or `provider`; null: it has not.
+             * @example ended
+             */
+            end_reason: string | null;
+            /**
+             * Format: date-time
+             * @description When a refresh token of it was last rejected because it had been used before; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            spent_refused_at: string | null;
+        };
         /** @example {} */
         Nothing: Record<string, never>;
+        EndedPerson: {
+            /**
+             * Format: uuid
+             * @description ID of the person.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description What the OpenID provider calls the person: for people to read only.
+             * @example Jane Doe
+             */
+            name: string;
+            /**
+             * @description E-mail address that the provider vouched for at the last sign-in; null if it did not.
+             * @example jane@example.com
+             */
+            email: string | null;
+            /**
+             * @description The OpenID provider.
+             * @example https://login.example.com
+             */
+            issuer: string;
+            /**
+             * @description The ID of the person there. It is never given to another person; e-mail addresses are.
+             * @example 248289761001
+             */
+            subject: string;
+            /**
+             * Format: date-time
+             * @description When the person first signed in, to the console or from a client.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When they last signed in, to the console or from a client; null: not yet.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            last_sign_in_at: string | null;
+            /**
+             * Format: date-time
+             * @description Since when they may not sign in, and nothing of theirs works; null: they may.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            ended_at: string | null;
+            /**
+             * @description Sign-ins from clients that have not ended.
+             * @example 2
+             */
+            live_sign_ins: number;
+            /**
+             * Format: date-time
+             * @description When a refresh token of such a sign-in was last rejected because it had been used before: a second terminal that shares it, or somebody who has copied it; null: never.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            spent_refused_at: string | null;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /** @description What ended now. */
+            ended: {
+                /**
+                 * @description Sign-ins from clients.
+                 * @example 2
+                 */
+                sign_ins: number;
+                /**
+                 * @description Sessions of the console.
+                 * @example 1
+                 */
+                sessions: number;
+                /**
+                 * @description Keys of their own with a secret, which were revoked.
+                 * @example 1
+                 */
+                keys: number;
+            };
+        };
+        SignInPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["ClientSignIn"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        ClientSetup: {
+            /**
+             * @description Whether people can sign in from clients: `SIGN_IN`.
+             * @example true
+             */
+            enabled: boolean;
+            /**
+             * @description Where clients call: `GATEWAY_URL`, else `PUBLIC_URL`; null: neither is set.
+             * @example https://gateway.example.com
+             */
+            gateway_url: string | null;
+            /**
+             * @description SHA-256 of the certificate there now, to compare with what a client shows; null over plain HTTP, or if it could not be verified.
+             * @example AB:CD:…
+             */
+            certificate_sha256: string | null;
+            /**
+             * @description Why the gateway could not verify the certificate; null if it could. `NODE_EXTRA_CA_CERTS` names authorities of your own.
+             * @example unable to get local issuer certificate
+             */
+            certificate_error: string | null;
+        };
         ProviderPage: {
             /** @description The entries of this page. */
             data: components["schemas"]["Provider"][];
@@ -4519,6 +5637,11 @@ export interface components {
              * @enum {string}
              */
             on_disconnect: "cancel" | "finish";
+            /**
+             * @description The only team whose keys may use it, and routes that send calls to it; null: all teams. A provider with a team is not the default of all teams. Its name.
+             * @example search
+             */
+            team: string | null;
             /**
              * @description `environment`: set by PROVIDER_URL, and changed only there.
              * @enum {string}
@@ -4688,6 +5811,12 @@ export interface components {
              * @enum {string}
              */
             on_disconnect?: "cancel" | "finish";
+            /**
+             * @description The only team whose keys may use it, and routes that send calls to it; null: all teams. A provider with a team is not the default of all teams. Its name or ID.
+             * @default null
+             * @example search
+             */
+            team?: string | null;
         };
         /** @description What `auth` needs besides the secret, or in its place. */
         NewProviderAuthSettings: {
@@ -4815,6 +5944,11 @@ export interface components {
              * @enum {string}
              */
             on_disconnect?: "cancel" | "finish";
+            /**
+             * @description The only team whose keys may use it, and routes that send calls to it; null: all teams. A provider with a team is not the default of all teams. Its name or ID.
+             * @example search
+             */
+            team?: string | null;
         };
         /** @description Settings to change; null removes one. `access_key_id`, `token_url` and `client_id` need the secret again. */
         ProviderAuthSettingsChange: {
@@ -5360,7 +6494,7 @@ export interface components {
              */
             session_id: string | null;
             /**
-             * @description The tags of the `x-gateway-tags` header, as a JSON object of strings. Null if the client sent none or the text contained a gateway key.
+             * @description The tags of the `x-gateway-tags` header and of policies, as a JSON object of strings. Null if the client sent none or the text contained a gateway key.
              * @example {}
              */
             tags: {
@@ -5447,6 +6581,11 @@ export interface components {
              * @example 4096
              */
             input_limit: number | null;
+            /**
+             * @description Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it. Stored as `REQUEST_LOG_SUBJECT` says. Null if the call was made with a static key, or it is not stored.
+             * @example repo:acme/api:ref:refs/heads/main
+             */
+            subject: string | null;
         };
         RequestPage: {
             /**
@@ -5653,7 +6792,7 @@ export interface components {
              */
             session_id: string | null;
             /**
-             * @description The tags of the `x-gateway-tags` header, as a JSON object of strings. Null if the client sent none or the text contained a gateway key.
+             * @description The tags of the `x-gateway-tags` header and of policies, as a JSON object of strings. Null if the client sent none or the text contained a gateway key.
              * @example {}
              */
             tags: {
@@ -5740,6 +6879,11 @@ export interface components {
              * @example 4096
              */
             input_limit: number | null;
+            /**
+             * @description Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it. Stored as `REQUEST_LOG_SUBJECT` says. Null if the call was made with a static key, or it is not stored.
+             * @example repo:acme/api:ref:refs/heads/main
+             */
+            subject: string | null;
             /** @description All attempts of the call, this one included, the first one first; empty if the call did not use a route. */
             attempts: components["schemas"]["Request"][];
         };
@@ -6452,6 +7596,12 @@ export interface components {
              */
             mode: "block" | "warn";
             /**
+             * @description What a budget in USD does with calls without a price: `reject`; `allow`: they pass, and `used` leaves them out. Null for what is not in USD.
+             * @example reject
+             * @enum {string|null}
+             */
+            unpriced: "reject" | "allow" | null;
+            /**
              * @description The limit. As a decimal, in USD for `usd`.
              * @example 500.00
              */
@@ -7045,7 +8195,7 @@ export interface components {
              */
             note: string | null;
             /**
-             * @description `catalog`: taken from the catalogue that comes with Postern; `custom`: set by people.
+             * @description `catalog`: taken from the catalog that comes with Postern; `custom`: set by people.
              * @enum {string}
              */
             source: "catalog" | "custom";
@@ -7404,7 +8554,7 @@ export interface components {
             price: components["schemas"]["Price"] | null;
             /**
              * @description Why this price, or why none.
-             * @example The price of the catalogue for gpt-4o-mini.
+             * @example The price of the catalog for gpt-4o-mini.
              */
             reason: string;
         };
@@ -7852,7 +9002,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable" | "policy.failing")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -7899,7 +9049,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable" | "policy.failing";
             /**
              * @description `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -7955,7 +9105,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable" | "policy.failing")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @default standard
@@ -7982,7 +9132,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
+            events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable" | "policy.failing")[];
             /**
              * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
              * @enum {string}
@@ -8044,7 +9194,7 @@ export interface components {
              *       "budget.exhausted"
              *     ]
              */
-            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
+            events?: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable" | "policy.failing")[];
         };
         WebhookDeliveryPage: {
             /** @description The entries of this page. */
@@ -8066,7 +9216,7 @@ export interface components {
              * @description Type of the event.
              * @enum {string}
              */
-            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable";
+            type: "budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable" | "policy.failing";
             /**
              * @description `waiting`: not attempted yet; `retrying`: another attempt follows; `failed`: the last attempt has failed.
              * @enum {string}
@@ -8154,6 +9304,340 @@ export interface components {
             /**
              * @description Milliseconds that the test took.
              * @example 85.2
+             */
+            duration_ms: number;
+        };
+        PolicyPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["Policy"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        Policy: {
+            /**
+             * Format: uuid
+             * @description ID of the policy.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description Its name, unique.
+             * @example dlp
+             */
+            name: string;
+            /**
+             * @description Scheme, host and port of the URL; `/…` if there is more, which may be a credential and is not shown.
+             * @example https://filter.example.com/…
+             */
+            url: string;
+            /**
+             * @description `unreadable`: the URL and the secret were encrypted with another master key, so calls get 503.
+             * @enum {string}
+             */
+            secret_state: "sealed" | "unreadable";
+            /**
+             * @description About which calls the policy is asked: those of the teams and of the keys, to the models. Absent or null members limit nothing.
+             * @example {
+             *       "teams": [
+             *         "support"
+             *       ],
+             *       "keys": null,
+             *       "models": null
+             *     }
+             */
+            applies_to: {
+                /**
+                 * @description Names of teams.
+                 * @example [
+                 *       "support"
+                 *     ]
+                 */
+                teams: string[] | null;
+                /**
+                 * @description Keys as `team/name`.
+                 * @example null
+                 */
+                keys: string[] | null;
+                /**
+                 * @description Names of models, in which `*` stands for any characters. A call whose model is not known for certain may be to any.
+                 * @example null
+                 */
+                models: string[] | null;
+            };
+            /**
+             * @description `head`: the policy gets facts of the call; `body`: the request body as well, and WebSockets of its keys are rejected.
+             * @enum {string}
+             */
+            send: "head" | "body";
+            /**
+             * @description Milliseconds that a decision may take, from 10 to 30,000.
+             * @example 300
+             */
+            timeout_ms: number;
+            /**
+             * @description What happens to a call if the receiver does not decide: `reject` (503 `policy_unavailable`) or `allow`.
+             * @enum {string}
+             */
+            on_failure: "reject" | "allow";
+            /**
+             * @description Seconds that a decision counts for calls with the same team, key, end user, model, endpoint, tags and, with `send: body`, body and its type; 0: each call is asked about.
+             * @example 0
+             */
+            cache_seconds: number;
+            /**
+             * @description Policies are asked in ascending order, those with the same by name.
+             * @example 0
+             */
+            order: number;
+            /** @description If false, the policy is not asked. */
+            enabled: boolean;
+            /**
+             * @description Increases with every change.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Format: date-time
+             * @description When the policy was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the policy was last changed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string;
+        };
+        /**
+         * @example {
+         *       "name": "dlp",
+         *       "url": "https://filter.example.com/decide",
+         *       "secret": "whsec_NFyohv2Kx5m8bLcg0hBzj1NQe7HVYd0m1qgXkz3yD2E="
+         *     }
+         */
+        NewPolicy: {
+            /**
+             * @description A name for it, also in metrics and rejections.
+             * @example dlp
+             */
+            name: string;
+            /**
+             * @description Where policies are asked with POST. By the rules for providers: `https` for public addresses, and no link-local or cloud metadata addresses.
+             * @example https://filter.example.com/decide
+             */
+            url: string;
+            /**
+             * @description Signs each request, as Standard Webhooks say: `whsec_` and the base64 of 24 to 64 bytes. Never shown.
+             * @example whsec_NFyohv2Kx5m8bLcg0hBzj1NQe7HVYd0m1qgXkz3yD2E=
+             */
+            secret: string;
+            /** @description About which calls the policy is asked: those of the teams and of the keys, to the models. Absent or null members limit nothing. */
+            applies_to?: components["schemas"]["PolicyScope"];
+            /**
+             * @description `head`: the policy gets facts of the call; `body`: the request body as well, and WebSockets of its keys are rejected.
+             * @default head
+             * @enum {string}
+             */
+            send?: "head" | "body";
+            /**
+             * @description Milliseconds that a decision may take, from 10 to 30,000.
+             * @default 300
+             * @example 300
+             */
+            timeout_ms?: number;
+            /**
+             * @description What happens to a call if the receiver does not decide: `reject` (503 `policy_unavailable`) or `allow`.
+             * @default reject
+             * @enum {string}
+             */
+            on_failure?: "reject" | "allow";
+            /**
+             * @description Seconds that a decision counts for calls with the same team, key, end user, model, endpoint, tags and, with `send: body`, body and its type; 0: each call is asked about.
+             * @default 0
+             * @example 0
+             */
+            cache_seconds?: number;
+            /**
+             * @description Policies are asked in ascending order, those with the same by name.
+             * @default 0
+             * @example 0
+             */
+            order?: number;
+            /**
+             * @description If false, the policy is not asked.
+             * @default true
+             */
+            enabled?: boolean;
+        };
+        /**
+         * @example {
+         *       "teams": [
+         *         "support"
+         *       ]
+         *     }
+         */
+        PolicyScope: {
+            /**
+             * @description Names or IDs of teams.
+             * @default null
+             * @example [
+             *       "support"
+             *     ]
+             */
+            teams?: string[] | null;
+            /**
+             * @description Keys, each by its ID or as `team/name`, beside those of the teams.
+             * @default null
+             * @example [
+             *       "search/ci"
+             *     ]
+             */
+            keys?: string[] | null;
+            /**
+             * @description Names of models, in which `*` stands for any characters. A call whose model is not known for certain may be to any.
+             * @example [
+             *       "gpt-5*"
+             *     ]
+             */
+            models?: string[] | null;
+        };
+        /**
+         * @example {
+         *       "enabled": false
+         *     }
+         */
+        PolicyChange: {
+            /**
+             * @description A name for it, also in metrics and rejections.
+             * @example dlp
+             */
+            name?: string;
+            /**
+             * @description Where policies are asked with POST. By the rules for providers: `https` for public addresses, and no link-local or cloud metadata addresses.
+             * @example https://filter.example.com/decide
+             */
+            url?: string;
+            /**
+             * @description Signs each request, as Standard Webhooks say: `whsec_` and the base64 of 24 to 64 bytes. Never shown.
+             * @example whsec_NFyohv2Kx5m8bLcg0hBzj1NQe7HVYd0m1qgXkz3yD2E=
+             */
+            secret?: string;
+            /** @description About which calls the policy is asked: those of the teams and of the keys, to the models. Absent or null members limit nothing. */
+            applies_to?: components["schemas"]["PolicyScope"];
+            /**
+             * @description `head`: the policy gets facts of the call; `body`: the request body as well, and WebSockets of its keys are rejected.
+             * @enum {string}
+             */
+            send?: "head" | "body";
+            /**
+             * @description Milliseconds that a decision may take, from 10 to 30,000.
+             * @example 300
+             */
+            timeout_ms?: number;
+            /**
+             * @description What happens to a call if the receiver does not decide: `reject` (503 `policy_unavailable`) or `allow`.
+             * @enum {string}
+             */
+            on_failure?: "reject" | "allow";
+            /**
+             * @description Seconds that a decision counts for calls with the same team, key, end user, model, endpoint, tags and, with `send: body`, body and its type; 0: each call is asked about.
+             * @example 0
+             */
+            cache_seconds?: number;
+            /**
+             * @description Policies are asked in ascending order, those with the same by name.
+             * @example 0
+             */
+            order?: number;
+            /** @description If false, the policy is not asked. */
+            enabled?: boolean;
+        };
+        /**
+         * @example {
+         *       "model": "gpt-5-mini",
+         *       "body": "{\"model\":\"gpt-5-mini\",\"messages\":[]}"
+         *     }
+         */
+        TestedCall: {
+            /**
+             * @description The key of the call: its ID, or `team/name`; absent: `team_id` and `key_id` are null.
+             * @default null
+             * @example search/ci
+             */
+            key?: string | null;
+            /**
+             * @description Path of the call.
+             * @default /v1/chat/completions
+             * @example /v1/chat/completions
+             */
+            endpoint?: string;
+            /**
+             * @description Model of the call.
+             * @default null
+             * @example gpt-5-mini
+             */
+            model?: string | null;
+            /**
+             * @description End user of the call.
+             * @default null
+             * @example u-17
+             */
+            end_user?: string | null;
+            /**
+             * @description Body of the call, which is sent with `send: body`. It is neither stored nor logged.
+             * @default
+             * @example {"model":"gpt-5-mini","messages":[]}
+             */
+            body?: string;
+        };
+        PolicyTest: {
+            /**
+             * @description True if the receiver has decided, however it did.
+             * @example true
+             */
+            ok: boolean;
+            /**
+             * @description The result, for programs.
+             * @enum {string}
+             */
+            code: "ok" | "name_not_resolved" | "refused" | "unreachable" | "timeout" | "tls" | "forbidden_address" | "not_http" | "redirect" | "unexpected_status" | "response_too_large" | "invalid_decision";
+            /**
+             * @description The result in one sentence, with the remedy.
+             * @example OK: the call would be rejected.
+             */
+            message: string;
+            /** @description The decision; null if there is none. */
+            decision: {
+                /**
+                 * @description Whether the call would be forwarded.
+                 * @example false
+                 */
+                allow: boolean;
+                /**
+                 * @description Why not, for programs; null if it would.
+                 * @example pii_found
+                 */
+                code: string | null;
+                /**
+                 * @description Why not, in words; null if it would.
+                 * @example The request contains a credit card number.
+                 */
+                message: string | null;
+                /**
+                 * @description Tags that the row of the call would get; null: none.
+                 * @example null
+                 */
+                tags: {
+                    [key: string]: string;
+                } | null;
+            } | null;
+            /**
+             * @description Milliseconds that the test took.
+             * @example 12.5
              */
             duration_ms: number;
         };
@@ -8291,6 +9775,18 @@ export interface components {
              */
             stream_usage?: "as_sent" | "require" | "ask";
             /**
+             * @description Names of the providers and routes that keys of the team may use; lists of its keys can only narrow it. Null: those of the team, and all that belong to no team.
+             * @example [
+             *       "openai-search"
+             *     ]
+             */
+            providers?: string[] | null;
+            /**
+             * @description Provider or route that calls to `/v1` of the team go to, unless their key may use only one. Null: the default of all teams.
+             * @example openai-search
+             */
+            default_provider?: string | null;
+            /**
              * @description Limits of the calls together; null: none. What is absent or null is unlimited.
              * @example {
              *       "requests_per_minute": 600
@@ -8370,10 +9866,39 @@ export interface components {
              *       "budget_usd_per_month": "50",
              *       "providers": [
              *         "openai"
-             *       ]
+             *       ],
+             *       "sign_in_within_days": null
              *     }
              */
             self_service?: components["schemas"]["NewSelfService"] | null;
+            /**
+             * @description Lets members of the team sign in from a client, such as Claude Code, and says what their keys allow; null: they cannot. Changes apply to the keys that there are.
+             * @example {
+             *       "budget_usd_per_month": "50",
+             *       "providers": [
+             *         "anthropic"
+             *       ],
+             *       "endpoints": "inference",
+             *       "token_minutes": 60,
+             *       "days": 30
+             *     }
+             */
+            sign_in?: components["schemas"]["NewSignInSettings"] | null;
+            /**
+             * @description Settings that Claude Code gets from the gateway when a member of the team has signed in; null for none. Only settings that restrict it: others could run commands on the computers of people.
+             * @example {
+             *       "availableModels": [
+             *         "sonnet",
+             *         "haiku"
+             *       ],
+             *       "permissions": {
+             *         "deny": [
+             *           "WebFetch"
+             *         ]
+             *       }
+             *     }
+             */
+            claude_code?: components["schemas"]["NewClaudeCodeSettings"] | null;
             /**
              * @description All keys of a disabled team are rejected. Absent: it stays as it is, so that a stop in an emergency is not undone.
              * @example false
@@ -8423,6 +9948,12 @@ export interface components {
              * @enum {string}
              */
             on_disconnect?: "cancel" | "finish";
+            /**
+             * @description The only team whose keys may use it, and routes that send calls to it; null: all teams. A provider with a team is not the default of all teams. Its name or ID.
+             * @default null
+             * @example search
+             */
+            team?: string | null;
         };
         /**
          * @example {
@@ -8465,18 +9996,18 @@ export interface components {
              */
             expires_at?: string | null;
             /**
-             * @description Names of the providers the key may use; null allows all.
+             * @description Names of the providers and routes the key may use, of those that its team may use; null allows all of these.
              * @example [
              *       "openai"
              *     ]
              */
             providers?: string[] | null;
             /**
-             * @description `inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.
+             * @description `inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that belong to the team; `all` allows them at every provider, where all its teams share them.
              * @default inference
              * @enum {string}
              */
-            endpoints?: "inference" | "all";
+            endpoints?: "inference" | "own" | "all";
             /**
              * @description `forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.
              * @default forward
@@ -8699,6 +10230,71 @@ export interface components {
              */
             stored: string;
         };
+        /**
+         * @example {
+         *       "name": "dlp",
+         *       "url": {
+         *         "stored": true
+         *       },
+         *       "secret": {
+         *         "stored": true
+         *       }
+         *     }
+         */
+        AppliedPolicy: {
+            /**
+             * @description A name for it, also in metrics and rejections.
+             * @example dlp
+             */
+            name: string;
+            /**
+             * @description Where policies are asked with POST. By the rules for providers: `https` for public addresses, and no link-local or cloud metadata addresses.
+             * @example https://filter.example.com/decide
+             */
+            url: string | components["schemas"]["AsStored"];
+            /**
+             * @description Signs each request, as Standard Webhooks say: `whsec_` and the base64 of 24 to 64 bytes. Never shown.
+             * @example whsec_NFyohv2Kx5m8bLcg0hBzj1NQe7HVYd0m1qgXkz3yD2E=
+             */
+            secret: string | components["schemas"]["AsStored"];
+            /** @description About which calls the policy is asked: those of the teams and of the keys, to the models. Absent or null members limit nothing. */
+            applies_to?: components["schemas"]["PolicyScope"];
+            /**
+             * @description `head`: the policy gets facts of the call; `body`: the request body as well, and WebSockets of its keys are rejected.
+             * @default head
+             * @enum {string}
+             */
+            send?: "head" | "body";
+            /**
+             * @description Milliseconds that a decision may take, from 10 to 30,000.
+             * @default 300
+             * @example 300
+             */
+            timeout_ms?: number;
+            /**
+             * @description What happens to a call if the receiver does not decide: `reject` (503 `policy_unavailable`) or `allow`.
+             * @default reject
+             * @enum {string}
+             */
+            on_failure?: "reject" | "allow";
+            /**
+             * @description Seconds that a decision counts for calls with the same team, key, end user, model, endpoint, tags and, with `send: body`, body and its type; 0: each call is asked about.
+             * @default 0
+             * @example 0
+             */
+            cache_seconds?: number;
+            /**
+             * @description Policies are asked in ascending order, those with the same by name.
+             * @default 0
+             * @example 0
+             */
+            order?: number;
+            /**
+             * @description A disabled policy is not asked. Absent: it stays as it is, so that a stop in an emergency is not undone.
+             * @example false
+             */
+            enabled?: boolean;
+        };
         AppliedSink: {
             /**
              * @description A name for it, also in metrics.
@@ -8778,7 +10374,7 @@ export interface components {
                  *       "budget.exhausted"
                  *     ]
                  */
-                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable")[];
+                events: ("budget.threshold" | "budget.exhausted" | "provider.failing" | "provider.recovered" | "key.expiring" | "price.missing" | "journal.degraded" | "sink.lagging" | "refusals.high" | "job.lost" | "cost.unknown" | "trust.failing" | "issuer.unavailable" | "policy.failing")[];
                 /**
                  * @description `standard`: JSON, signed as Standard Webhooks say; `slack`: a message for an incoming webhook of Slack, not signed.
                  * @default standard
@@ -8786,6 +10382,8 @@ export interface components {
                  */
                 format?: "standard" | "slack";
             }[];
+            /** @description The policies. Absent: none is changed. */
+            policies?: components["schemas"]["AppliedPolicy"][];
             /** @description The sinks. Absent: none is changed. */
             sinks?: components["schemas"]["AppliedSink"][];
         };
@@ -9275,6 +10873,134 @@ export interface components {
              */
             ended: number;
         };
+        DatabaseRegressionPage: {
+            /** @description The entries of this page. */
+            data: components["schemas"]["DatabaseRegression"][];
+            /**
+             * @description Send as `cursor` to get the next page; null on the last page.
+             * @example AaICky58duGSEqvtqqRdvw
+             */
+            next_cursor: string | null;
+        };
+        DatabaseRegression: {
+            /**
+             * Format: uuid
+             * @description ID of the regression.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * @description `put_back`: the processes put back what they have; `waiting`: more is lost than journals keep, as after a restored backup, and an administrator decides; `dismissed`: nothing is put back; `another_database`: nothing of the processes is there.
+             * @example put_back
+             * @enum {string}
+             */
+            state: "put_back" | "waiting" | "dismissed" | "another_database";
+            /**
+             * Format: date-time
+             * @description Start of the Postgres server on which it was noticed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            server: string;
+            /**
+             * Format: date-time
+             * @description When it was noticed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            noticed_at: string;
+            /**
+             * Format: date-time
+             * @description What was written from then on may be lost; null: unknown.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            lost_from: string | null;
+            /**
+             * @description How long the lost time is.
+             * @example 12
+             */
+            gap_seconds: number | null;
+            /** @description The process runs that lost something. */
+            runs: components["schemas"]["DatabaseRegressionRun"][];
+            /**
+             * @description Rows of the request log that were put back.
+             * @example 0
+             */
+            rows_put_back: number;
+            /**
+             * @description Rows of days that retention has removed.
+             * @example 0
+             */
+            rows_skipped: number;
+            /**
+             * @description Idempotency-Keys that were put back.
+             * @example 0
+             */
+            claims_put_back: number;
+            /**
+             * @description Revocations and other ends of keys, tokens, sessions and people that were put back.
+             * @example 0
+             */
+            ends_put_back: number;
+            /** @description Changes that were lost and that nobody applies again: repeat them. */
+            lost_entries: components["schemas"]["LostChange"][];
+        };
+        DatabaseRegressionRun: {
+            /**
+             * Format: uuid
+             * @description ID of the process run: the name of the directory of its journal.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            run: string;
+            /**
+             * @description The last batch that is in Postgres.
+             * @example 4120
+             */
+            surviving: number;
+            /**
+             * @description The last batch that Postgres had acknowledged.
+             * @example 4187
+             */
+            acknowledged: number;
+        };
+        LostChange: {
+            /**
+             * Format: uuid
+             * @description ID of the entry of the audit log.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the change was made.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            at: string;
+            /**
+             * @description Who made it.
+             * @example admin-token
+             */
+            actor: string;
+            /**
+             * @description What was done.
+             * @example rotated
+             */
+            action: string;
+            /**
+             * @description With what kind of object.
+             * @example key
+             */
+            subject_type: string;
+            /**
+             * Format: uuid
+             * @description ID of the object.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            subject_id: string;
+            /**
+             * @description Its name.
+             * @example search/ci
+             */
+            subject_name: string;
+        };
         AuditPage: {
             /** @description The entries of this page. */
             data: components["schemas"]["AuditEntry"][];
@@ -9298,7 +11024,7 @@ export interface components {
              */
             at: string;
             /**
-             * @description `admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>`, or `start` for the first team and key.
+             * @description `admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>`; `start` for the first team and key; `oidc-logout` and `oidc-check` for what the OpenID provider ends; `oauth-revoke` for whoever ends a token that they have; `failover` for what is put back after Postgres has lost it.
              * @example admin-token
              */
             actor: string;
@@ -9311,12 +11037,12 @@ export interface components {
              * @description What was done.
              * @enum {string}
              */
-            action: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
+            action: "applied" | "changed" | "created" | "dismissed" | "ended" | "forgotten" | "put_back" | "removed" | "reopened" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
             /**
              * @description Type of the object.
              * @enum {string}
              */
-            subject_type: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "trust" | "webhook";
+            subject_type: "configuration" | "device_request" | "group" | "installation_limits" | "issued_token" | "key" | "limit" | "person" | "policy" | "price" | "provider" | "provider_job" | "regression" | "route" | "session" | "sign_in" | "sink" | "team" | "token" | "trust" | "webhook";
             /**
              * Format: uuid
              * @description ID of the object.
@@ -9409,9 +11135,9 @@ export interface components {
              * @description Endpoints that the key may use.
              * @enum {string}
              */
-            endpoints: "inference" | "all";
+            endpoints: "inference" | "own" | "all";
             /**
-             * @description Providers that the key may use; null: all.
+             * @description Providers and routes that the key may use; null: all that belong to no other team.
              * @example [
              *       "openai"
              *     ]
@@ -9463,6 +11189,12 @@ export interface components {
              * @enum {string}
              */
             mode: "block" | "warn";
+            /**
+             * @description What a budget in USD does with calls without a price: `reject`; `allow`: they pass, and `used` leaves them out. Null for what is not in USD.
+             * @example reject
+             * @enum {string|null}
+             */
+            unpriced: "reject" | "allow" | null;
             /**
              * @description The limit. As a decimal, in USD for `usd`.
              * @example 500.00
@@ -9933,10 +11665,10 @@ export interface components {
         };
         AttentionItem: {
             /**
-             * @description `provider_missing`: there is no provider yet, or all are disabled: calls get 503; it has no names; `provider_failing`: providers that fail most of their calls now, by the rule of the alert `provider.failing`; `budget_blocking`: budgets that are exhausted, or have rejected calls in this period; `system_degraded`: what `GET /health/ready` reports as not working; `secret_unreadable`: providers, webhooks and sinks whose secret was encrypted with another master key; `sink_failing`: sinks that do not take rows; `webhook_failing`: webhooks whose receiver does not take events; `key_expiring`: active keys that expire within 7 days; `key_old_secret`: rotated keys whose old secret was used in the last day and still works; `price_missing`: models called in the last 7 days that have no price; `key_unused`: active keys that nobody has used for 90 days.
+             * @description `provider_missing`: there is no provider yet, or all are disabled: calls get 503; it has no names; `provider_failing`: providers that fail most of their calls now, by the rule of the alert `provider.failing`; `budget_blocking`: budgets that are exhausted, or have rejected calls in this period; `system_degraded`: what `GET /health/ready` reports as not working; `transactions_lost`: times when Postgres lost what it had acknowledged, that wait for a decision, or in the last 7 days with changes that nobody applies again; `secret_unreadable`: providers, policies, webhooks and sinks whose secret was encrypted with another master key; `sink_failing`: sinks that do not take rows; `webhook_failing`: webhooks whose receiver does not take events; `key_expiring`: active keys that expire within 7 days; `key_old_secret`: rotated keys whose old secret was used in the last day and still works; `price_missing`: models called in the last 7 days that have no price; `key_unused`: active keys that nobody has used for 90 days.
              * @enum {string}
              */
-            kind: "provider_missing" | "provider_failing" | "budget_blocking" | "system_degraded" | "secret_unreadable" | "sink_failing" | "webhook_failing" | "key_expiring" | "key_old_secret" | "price_missing" | "key_unused";
+            kind: "provider_missing" | "provider_failing" | "budget_blocking" | "system_degraded" | "transactions_lost" | "secret_unreadable" | "sink_failing" | "webhook_failing" | "key_expiring" | "key_old_secret" | "price_missing" | "key_unused";
             /**
              * @description `critical`: calls fail or rows are at risk; `warning`: they will; `info`: worth a look.
              * @enum {string}
@@ -10003,11 +11735,7 @@ export interface components {
     pathItems: never;
 }
 export type $defs = Record<string, never>;
-/**
- * The endpoints of the admin API, by the names of their operations.
- *
- * @beta
- */
+/** The endpoints of the admin API, by the names of their operations. */
 export interface operations {
     getSession: {
         parameters: {
@@ -10834,6 +12562,235 @@ export interface operations {
             };
         };
     };
+    listKeyTokens: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description ID of the key. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of tokens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuedTokenPage"];
+                };
+            };
+        };
+    };
+    listPeople: {
+        parameters: {
+            query?: {
+                /** @description Only people whose name or e-mail address has these words. For example `jane`. */
+                search?: string;
+                /** @description `ended`: only people who were ended; `active`: only others. */
+                state?: "active" | "ended";
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of people. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonPage"];
+                };
+            };
+        };
+    };
+    getPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID or e-mail address of the person. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShownPerson"];
+                };
+            };
+        };
+    };
+    endPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID or e-mail address of the person. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description The person, and what ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedPerson"];
+                };
+            };
+        };
+    };
+    reopenPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID or e-mail address of the person. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description The person. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+        };
+    };
+    forgetPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID or e-mail address of the person. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description The person. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+        };
+    };
+    listSignIns: {
+        parameters: {
+            query?: {
+                /** @description `active`: only sign-ins that go on; `ended`: only others. */
+                state?: "active" | "ended";
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of sign-ins. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInPage"];
+                };
+            };
+        };
+    };
+    getClientSetup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Address and certificate. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientSetup"];
+                };
+            };
+        };
+    };
+    endSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the sign-in. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     listProviders: {
         parameters: {
             query?: never;
@@ -11148,6 +13105,8 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with tokens that were issued to this subject, as the request log stores it. For example `repo:acme/api:ref:refs/heads/main`. */
+                subject?: string;
                 /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
                 tag?: string;
                 /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
@@ -11209,6 +13168,8 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with tokens that were issued to this subject, as the request log stores it. For example `repo:acme/api:ref:refs/heads/main`. */
+                subject?: string;
                 /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
                 tag?: string;
                 /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
@@ -11274,6 +13235,8 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with tokens that were issued to this subject, as the request log stores it. For example `repo:acme/api:ref:refs/heads/main`. */
+                subject?: string;
                 /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
                 tag?: string;
                 /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
@@ -11375,6 +13338,8 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with tokens that were issued to this subject, as the request log stores it. For example `repo:acme/api:ref:refs/heads/main`. */
+                subject?: string;
                 /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
                 tag?: string;
                 /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
@@ -11450,6 +13415,8 @@ export interface operations {
                 end_user?: string;
                 /** @description Only calls of this session. For example `session-12`. */
                 session?: string;
+                /** @description Only calls with tokens that were issued to this subject, as the request log stores it. For example `repo:acme/api:ref:refs/heads/main`. */
+                subject?: string;
                 /** @description Only calls with this tag of `x-gateway-tags`, or with all of several, separated by commas. For example `env=prod`. */
                 tag?: string;
                 /** @description Only calls whose response the provider gave this ID. Give `from`, too: the log has no index for it. For example `req_011CQ3b8`. */
@@ -12218,6 +14185,160 @@ export interface operations {
             };
         };
     };
+    listPolicies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All policies, in the order in which they are asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyPage"];
+                };
+            };
+        };
+    };
+    createPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPolicy"];
+            };
+        };
+        responses: {
+            /** @description The new policy. */
+            201: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+        };
+    };
+    getPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or ID of the policy. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The policy. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+        };
+    };
+    removePolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name or ID of the policy. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changePolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of an earlier response. If the object has changed since, the response is 409. */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Name or ID of the policy. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyChange"];
+            };
+        };
+        responses: {
+            /** @description The changed policy. */
+            200: {
+                headers: {
+                    /** @description Identifies this state of the object. Send it as `If-Match` to change only this state. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+        };
+    };
+    testPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name or ID of the policy. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestedCall"];
+            };
+        };
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyTest"];
+                };
+            };
+        };
+    };
     apply: {
         parameters: {
             query?: never;
@@ -12542,15 +14663,117 @@ export interface operations {
             };
         };
     };
+    listDatabaseRegressions: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows. For example `50`. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. For example `AaICky58duGSEqvtqqRdvw`. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatabaseRegressionPage"];
+                };
+            };
+        };
+    };
+    getDatabaseRegression: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the regression. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The loss. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatabaseRegression"];
+                };
+            };
+        };
+    };
+    putBackDatabaseRegression: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the regression. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description It is put back now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatabaseRegression"];
+                };
+            };
+        };
+    };
+    dismissDatabaseRegression: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the regression. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description Nothing is put back. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatabaseRegression"];
+                };
+            };
+        };
+    };
     listAudit: {
         parameters: {
             query?: {
                 /** @description Only changes by this actor. For example `admin-token`. */
                 actor?: string;
                 /** @description Only changes of this kind. */
-                action?: "applied" | "changed" | "created" | "ended" | "removed" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
+                action?: "applied" | "changed" | "created" | "dismissed" | "ended" | "forgotten" | "put_back" | "removed" | "reopened" | "replayed" | "repriced" | "resealed" | "reset" | "revoked" | "rotated" | "signed_in" | "signed_out";
                 /** @description Only changes of objects of this type. */
-                subject_type?: "configuration" | "group" | "installation_limits" | "key" | "limit" | "price" | "provider" | "provider_job" | "route" | "session" | "sink" | "team" | "token" | "trust" | "webhook";
+                subject_type?: "configuration" | "device_request" | "group" | "installation_limits" | "issued_token" | "key" | "limit" | "person" | "policy" | "price" | "provider" | "provider_job" | "regression" | "route" | "session" | "sign_in" | "sink" | "team" | "token" | "trust" | "webhook";
                 /** @description Only changes of this team, key or provider. For example `01890a5d-ac96-774b-bcce-b302099a8057`. */
                 subject_id?: string;
                 /** @description Only changes of objects that had this name at that time. For example `search`. */
@@ -12578,6 +14801,24 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["AuditPage"];
                 };
+            };
+        };
+    };
+    backChannelLogout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What began in this session at the provider has ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

@@ -11,11 +11,7 @@ export const SETTINGS = Symbol('Settings');
 /** Found by PosternFactory in the metadata of the modules: it reads the settings before Nest makes providers. */
 export const POSTERN_OPTIONS = Symbol('PosternOptions');
 
-/**
- * Parameter decorator that injects the settings: `constructor(@InjectSettings() private readonly settings: Settings)`
- *
- * @beta
- */
+/** Parameter decorator that injects the settings: `constructor(@InjectSettings() private readonly settings: Settings)` */
 export const InjectSettings = () => Inject(SETTINGS);
 
 /** The HTTP adapter of a gateway has its settings. */
@@ -32,8 +28,6 @@ class ModuleSettings {}
  *
  * They go through the `load` option of @nestjs/config and not through `validate`: that one copies what it returns into
  * the environment, where child processes would inherit a second copy of every secret.
- *
- * @beta
  */
 @Module({})
 export class ConfigModule {

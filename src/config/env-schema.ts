@@ -205,6 +205,8 @@ export const envSchema = z.object({
   AWS_CONTAINER_AUTHORIZATION_TOKEN: matching(VISIBLE, VISIBLE_REMEDY).optional(),
   AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: matching(/^\/[^\0]+$/, 'must be an absolute path').optional(),
   JOURNAL_FSYNC_MS: integer(0, 60_000).default(100),
+  JOURNAL_KEEP_MS: integer(0, 86_400_000).default(600_000),
+  JOURNAL_KEEP_BYTES: integer(0, Number.MAX_SAFE_INTEGER).default(1_073_741_824),
   REQUEST_LOG_RETENTION_DAYS: integer(1, 36_500).default(90),
   JOBS: oneOf('on', 'off').default('on'),
   REFUSALS: oneOf('on', 'off').default('on'),
@@ -213,6 +215,7 @@ export const envSchema = z.object({
   REQUEST_LOG_ARCHIVE: matching(/^[a-z][a-z0-9-]{0,62}$/, 'must be the name of a sink').optional(),
   REQUEST_LOG_CLIENT: oneOf('full', 'truncated', 'none').default('full'),
   REQUEST_LOG_USERS: oneOf('plain', 'hashed', 'none').default('plain'),
+  REQUEST_LOG_SUBJECT: oneOf('full', 'id', 'none').default('full'),
   ATTRIBUTION: oneOf('off', 'headers', 'all').default('all'),
   USER_HEADERS: text(
     headerNames,
@@ -253,6 +256,7 @@ export const envSchema = z.object({
   OIDC_VIEWERS: groups().default([]),
   OIDC_TEAM_PREFIX: matching(/^[\x20-\x7e]{1,256}$/, 'must be ASCII').optional(),
   OIDC_LEAD_PREFIX: matching(/^[\x20-\x7e]{1,256}$/, 'must be ASCII').optional(),
+  SIGN_IN: oneOf('on', 'off').default('off'),
   // As the OpenTelemetry specification names them.
   OTEL_TRACES_EXPORTER: oneOf('otlp', 'none').optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: text(collectorUrl, 'must look like http://collector.example:4318').optional(),

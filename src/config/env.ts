@@ -25,8 +25,6 @@ export type Env = Readonly<
 /**
  * Settings that an application gives in its code, by the names of the properties of the settings: `{ port: 8080, logLevel:
  * 'info' }`. A value has the form that its environment variable has. They win over the environment.
- *
- * @beta
  */
 export type PosternOptions = {
   readonly [Name in Exclude<EnvVariable, 'MODULES'> as CamelCase<Name>]?:
@@ -110,6 +108,12 @@ function checkCombinations(raw: RawEnv, errors: string[]): void {
     errors.push(
       'PROVIDER_KEY: must not be set with PROVIDER_AUTH=client, because callers send their own credential',
     );
+  }
+  if (raw.SIGN_IN?.trim() === 'on') {
+    // Teams come from groups with the prefix only, those of administrators too.
+    for (const name of ['OIDC_ISSUER', 'PUBLIC_URL', 'OIDC_TEAM_PREFIX'] as const) {
+      if (raw[name] === undefined) errors.push(`${name}: must be set when SIGN_IN=on`);
+    }
   }
   if (raw.OIDC_ISSUER !== undefined) {
     for (const name of ['PUBLIC_URL', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const) {

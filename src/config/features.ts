@@ -3,11 +3,7 @@ import type { ModulesContainer } from '@nestjs/core';
 import type { Command } from 'commander';
 import type { MigrationInterface } from 'typeorm';
 
-/**
- * What a module brings besides its providers, controllers, entities and settings.
- *
- * @beta
- */
+/** What a module brings besides its providers, controllers, entities and settings. */
 export interface Feature {
   /** Names the table of its migrations, `migration_<name>`, so it stays the same for ever. */
   name: string;

@@ -1,18 +1,10 @@
 import type { z } from 'zod';
 import { envSchema } from './env-schema.js';
 
-/**
- * Environment variables of one module. Each field's name is the variable, its input the variable's text.
- *
- * @beta
- */
+/** Environment variables of one module. Each field's name is the variable, its input the variable's text. */
 export type SettingsSchema = z.ZodObject;
 
-/**
- * What is said of variables besides their schema.
- *
- * @beta
- */
+/** What is said of variables besides their schema. */
 export interface SettingsOptions {
   /** Variables of this schema that may also be given as `NAME_FILE`. */
   secrets?: readonly string[];

@@ -10,8 +10,6 @@ import { envSchema, type EnvVariable } from './env-schema.js';
 /**
  * The settings of a module, in the gateway and in a command: the environment with the values of this process. A gateway
  * always has an admin token and a master key; a command may run without them.
- *
- * @beta
  */
 export type Settings = Omit<Env, 'workers' | 'databaseUrl'> & {
   readonly databaseUrl: string;

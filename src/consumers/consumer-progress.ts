@@ -58,3 +58,10 @@ export async function moveTo(
       'the consumer has ended the transaction of its manager: it must not commit or roll back, and these rows come again',
     );
 }
+
+const LATEST = 'SELECT max(recorded_until) AS at FROM log_consumer';
+
+/** The time up to which a consumer has rows; null: there is none. */
+export async function latestGiven(client: Client): Promise<Date | null> {
+  return (await client.query<{ at: Date | null }>(LATEST)).rows[0]!.at;
+}

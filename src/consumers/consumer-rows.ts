@@ -5,8 +5,6 @@ import { IN_RANGE, type Place } from '../request-log/log-cursor.js';
 /**
  * A row as `FinishedCalls` has it, and when it was recorded and last updated. Times are in ISO 8601 (UTC), numerics and
  * jsonb are text.
- *
- * @beta
  */
 export type ConsumedRow = LogRow & {
   [Name in Exclude<keyof StoredRow, keyof LogRow>]: null extends StoredRow[Name] ? string | null : string;

@@ -9,9 +9,10 @@ import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { Regressions } from '../regressions/regressions.service.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { ConsumerLeader } from './consumer-leader.js';
-import { progressOf } from './consumer-progress.js';
+import { latestGiven, progressOf } from './consumer-progress.js';
 import { LogConsumers, type RegisteredConsumer } from './log-consumers.js';
 
 const EVERY_MS = 2_000;
@@ -35,7 +36,9 @@ export class ConsumerRunner implements OnModuleDestroy {
     private readonly dataSource: DataSource,
     private readonly database: DatabaseService,
     @InjectSettings() private readonly env: Settings,
+    regressions: Regressions,
   ) {
+    regressions.cursors.add('a consumer', latestGiven);
     database.whenReady(() => this.begin());
   }
 

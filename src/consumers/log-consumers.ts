@@ -2,11 +2,7 @@ import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { ConsumedRow } from './consumer-rows.js';
 
-/**
- * Gets the rows of the request log.
- *
- * @beta
- */
+/** Gets the rows of the request log. */
 export interface LogConsumer {
   /**
    * Where a consumer begins whose name is new: `now`, with calls recorded after the first start with it; `start`, with the
@@ -31,11 +27,7 @@ export interface RegisteredConsumer {
   failures: number;
 }
 
-/**
- * Gives each row of the request log to a module exactly once, in a transaction in which the module writes to its own tables.
- *
- * @beta
- */
+/** Gives each row of the request log to a module exactly once, in a transaction in which the module writes to its own tables. */
 @Injectable()
 export class LogConsumers implements OnApplicationBootstrap {
   private readonly byName = new Map<string, RegisteredConsumer>();

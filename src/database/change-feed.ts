@@ -18,7 +18,11 @@ const RETRY_MS = 500;
 /** `<value> <row id>`, as the triggers send it. */
 const PAYLOAD = /^(\d+) (\S+)$/;
 
-const READ_COUNTERS = 'SELECT name, value FROM change_counter WHERE name = ANY ($1)';
+/** Prepared: every process asks for it every 2 seconds, and the plan takes longer than its execution. */
+const READ_COUNTERS = {
+  name: 'postern-read-counters',
+  text: 'SELECT name, value FROM change_counter WHERE name = ANY ($1)',
+};
 
 /** A cache of rows of one table, and how it is updated. */
 export interface Cache {
@@ -32,6 +36,14 @@ export interface Cache {
 export interface Subscription {
   /** When Postgres last confirmed that the cache is up to date (monotonic ms); -Infinity: never. */
   readonly verifiedAt: number;
+}
+
+/** What a check of the database asks for. */
+export interface CheckResult {
+  /** Postgres has lost changes: every cache is to be compared, whatever its counter is. */
+  readonly compareAll: boolean;
+  /** The next poll begins after so many milliseconds at most. */
+  readonly againMs: number;
 }
 
 interface Subscriber extends Subscription {
@@ -53,12 +65,18 @@ interface Subscriber extends Subscription {
 export class ChangeFeed implements OnApplicationShutdown {
   private readonly logger = new Logger('Database');
   private readonly subscribers = new Map<string, Subscriber>();
+  private readonly readers = new Map<string, (client: pg.ClientBase) => Promise<void>>();
   private readonly channels = new Map<string, (payload: string) => void>();
+  private check: ((client: pg.ClientBase) => Promise<CheckResult>) | null = null;
+  private atEnd: ((client: pg.ClientBase) => Promise<void>) | null = null;
+  private reconnecting = false;
   private stopped = false;
   private running: Promise<void> | null = null;
   private errorLogged = false;
   /** A cache is to be verified before the next poll. */
   private due = false;
+  /** The database is checked again from then on (monotonic ms): not for each notification. */
+  private checkAt = -Infinity;
   private wake: () => void = () => {};
 
   constructor(
@@ -86,6 +104,39 @@ export class ChangeFeed implements OnApplicationShutdown {
    */
   listen(channel: string, onNotified: (payload: string) => void): void {
     this.channels.set(channel, onNotified);
+  }
+
+  /**
+   * Checks the database on each new connection and at each poll, before caches are verified. Call in a constructor.
+   *
+   * @param check if it throws, no cache is verified: the connection is renewed and the check repeated
+   * @param atEnd called when the process ends, if there is a connection
+   */
+  checkFirst(
+    check: (client: pg.ClientBase) => Promise<CheckResult>,
+    atEnd: (client: pg.ClientBase) => Promise<void>,
+  ): void {
+    this.check = check;
+    this.atEnd = atEnd;
+  }
+
+  /** Begins the next poll at once. @param isOther the server may be another one than that of this connection */
+  poll(isOther: boolean): void {
+    if (isOther) this.reconnecting = true;
+    else {
+      this.due = true;
+      this.checkAt = -Infinity;
+    }
+    this.wake();
+  }
+
+  /**
+   * Reads more with each poll, after the caches are verified. Call in a constructor.
+   *
+   * @param read if it rejects, it is called again at the next poll
+   */
+  onPoll(what: string, read: (client: pg.ClientBase) => Promise<void>): void {
+    this.readers.set(what, read);
   }
 
   /** Does the cache of this counter reflect the changes up to this value? True if it has none. */
@@ -134,13 +185,16 @@ export class ChangeFeed implements OnApplicationShutdown {
       for (const counter of this.subscribers.keys()) await client.query(`LISTEN postern_${counter}`);
       for (const channel of this.channels.keys()) await client.query(`LISTEN ${channel}`);
       for (const subscriber of this.subscribers.values()) subscriber.applied = null;
-      const alive = () => !this.stopped && broken === null;
+      this.reconnecting = false;
+      this.checkAt = -Infinity;
+      const alive = () => !this.stopped && broken === null && !this.reconnecting;
       while (alive()) {
         this.due = false;
-        await this.verify(client);
-        if (alive() && !this.due) await this.pause(POLL_MS);
+        const againMs = await this.verify(client);
+        if (alive() && !this.due) await this.pause(againMs);
       }
       if (broken !== null) throw broken as Error;
+      if (this.stopped) await this.atEnd?.(client);
     } finally {
       await Promise.race([client.end(), sleep(1_000, undefined, { ref: false })]);
     }
@@ -162,12 +216,18 @@ export class ChangeFeed implements OnApplicationShutdown {
     if (subscriber.applied !== null && value === subscriber.applied + 1n) subscriber.applied = value;
   }
 
-  /** Verifies every cache. One whose comparison fails does not stop the others; it is retried at the next poll. */
-  private async verify(client: pg.Client): Promise<void> {
+  /**
+   * Verifies every cache. One whose comparison fails does not stop the others; it is retried at the next poll.
+   *
+   * @returns milliseconds until the next poll, at most
+   */
+  private async verify(client: pg.Client): Promise<number> {
+    if (performance.now() >= this.checkAt) await this.checkDatabase(client);
     const askedAt = performance.now();
-    const { rows } = await client.query<{ name: string; value: string }>(READ_COUNTERS, [
-      [...this.subscribers.keys()],
-    ]);
+    const { rows } = await client.query<{ name: string; value: string }>({
+      ...READ_COUNTERS,
+      values: [[...this.subscribers.keys()]],
+    });
     let failed = false;
     for (const [counter, subscriber] of this.subscribers) {
       const value = BigInt(rows.find(({ name }) => name === counter)?.value ?? 0);
@@ -179,7 +239,24 @@ export class ChangeFeed implements OnApplicationShutdown {
         this.logError(`Changes of ${counter}`, error);
       }
     }
+    for (const [what, read] of this.readers) {
+      try {
+        await read(client);
+      } catch (error) {
+        failed = true;
+        this.logError(what, error);
+      }
+    }
     if (!failed) this.errorLogged = false;
+    return Math.max(this.checkAt - performance.now(), 0);
+  }
+
+  private async checkDatabase(client: pg.Client): Promise<void> {
+    this.checkAt = Infinity;
+    const { compareAll, againMs } = (await this.check?.(client)) ?? { compareAll: false, againMs: POLL_MS };
+    if (compareAll) for (const subscriber of this.subscribers.values()) subscriber.applied = null;
+    // Another check may have been asked for meanwhile.
+    this.checkAt = Math.min(this.checkAt, performance.now() + Math.min(againMs, POLL_MS));
   }
 
   /** Compares a cache. The counter was read before the rows, so that they are at least as new. */

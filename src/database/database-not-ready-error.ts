@@ -1,10 +1,6 @@
 import { TypeORMError } from 'typeorm';
 
-/**
- * A query before Postgres was connected, such as in `onModuleInit`.
- *
- * @beta
- */
+/** A query before Postgres was connected, such as in `onModuleInit`. */
 export class DatabaseNotReadyError extends TypeORMError {
   /** @internal */
   constructor() {

@@ -16,6 +16,7 @@ import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';
+import { KnownEnds } from './known-ends/known-ends.js';
 import { LOOKUP_TIMEOUT_MS, LookupPool } from './lookup-pool.js';
 import { ReplicaJobs } from './replica-jobs.service.js';
 
@@ -66,7 +67,7 @@ class GatewayDataSource extends DataSource {
       dataSourceFactory: (options) => Promise.resolve(new GatewayDataSource(options as DataSourceOptions))
     })
   ],
-  providers: [DatabaseService, ChangeFeed, LookupPool, ReplicaJobs],
-  exports: [DatabaseService, ChangeFeed, LookupPool, ReplicaJobs]
+  providers: [DatabaseService, ChangeFeed, KnownEnds, LookupPool, ReplicaJobs],
+  exports: [DatabaseService, ChangeFeed, KnownEnds, LookupPool, ReplicaJobs]
 })
 export class DatabaseModule {}

@@ -16,11 +16,7 @@ const MAX_RETRY_MS = 5_000;
 /** Migrations of a new database, whose names help nobody. An upgrade names its own. */
 const MANY = 20;
 
-/**
- * Connects to Postgres at start and migrates it, then runs the hooks of the modules. Retries until it succeeds.
- *
- * @beta
- */
+/** Connects to Postgres at start and migrates it, then runs the hooks of the modules. Retries until it succeeds. */
 @Injectable()
 export class DatabaseService implements OnModuleDestroy {
   private readonly logger = new Logger('Database');
@@ -49,7 +45,11 @@ export class DatabaseService implements OnModuleDestroy {
     private readonly modules: ModulesContainer,
   ) {}
 
-  /** Null if Postgres is ready, else the reason, for an operator. */
+  /**
+   * Null if Postgres is ready, else the reason, for an operator.
+   *
+   * @internal
+   */
   get notReady(): string | null {
     return this.why === '' ? null : this.why;
   }

@@ -20,6 +20,7 @@ const IDLE_TIMEOUT = '1min';
 const PAUSE_MS = 1_000;
 /** lock_not_available */
 const LOCK_TIMED_OUT = '55P03';
+/** Of one migration. */
 const TRIES = 60;
 /** How often the lock is polled, and how long the server may take to respond. */
 const LOCK_PAUSE_MS = 250;
@@ -89,17 +90,27 @@ async function runPending(dataSource: DataSource, runner: QueryRunner): Promise<
   // What runs outside a transaction may be half done.
   const isWhole = (await executor.getPendingMigrations()).every(({ transaction }) => transaction !== false);
   const run = () => executor.executePendingMigrations();
-  await (isWhole ? retried(run) : run());
+  const left = async () => (await executor.getPendingMigrations()).length;
+  await (isWhole ? retried(run, left) : run());
   return pending;
 }
 
-/** Runs what timed out on a lock again. */
-async function retried<T>(work: () => Promise<T>): Promise<T> {
+/**
+ * Runs what timed out on a lock again.
+ *
+ * @param left counts the steps that are left of the work: each step has all tries
+ */
+async function retried<T>(work: () => Promise<T>, left = () => Promise.resolve(1)): Promise<T> {
+  let fewest = Infinity;
   for (let tries = 1; ; tries++) {
     try {
       return await work();
     } catch (error) {
-      if ((error as { code?: string }).code !== LOCK_TIMED_OUT || tries === TRIES) throw error;
+      if ((error as { code?: string }).code !== LOCK_TIMED_OUT) throw error;
+      const now = await left();
+      if (now < fewest) tries = 1;
+      fewest = now;
+      if (tries === TRIES) throw error;
       await sleep(PAUSE_MS);
     }
   }

@@ -62,6 +62,16 @@ import { RecountUnpricedUnits1798000385000 } from '../../migrations/179800038500
 import { Trusts1798000390000 } from '../../migrations/1798000390000-trusts.js';
 import { TrustChanges1798000390001 } from '../../migrations/1798000390001-trust-changes.js';
 import { KeylessProviders1798000400000 } from '../../migrations/1798000400000-keyless-providers.js';
+import { SignIn1798000410000 } from '../../migrations/1798000410000-sign-in.js';
+import { Subjects1798000420000 } from '../../migrations/1798000420000-subjects.js';
+import { SessionsAtProvider1798000420001 } from '../../migrations/1798000420001-sessions-at-provider.js';
+import { TeamProviders1798000460000 } from '../../migrations/1798000460000-team-providers.js';
+import { Policies1798000470000 } from '../../migrations/1798000470000-policies.js';
+import { DatabaseRegressions1798000480000 } from '../../migrations/1798000480000-database-regressions.js';
+import { AuditTimes1798000500000 } from '../../migrations/1798000500000-audit-times.js';
+import { RecentSignIns1798000510000 } from '../../migrations/1798000510000-recent-sign-ins.js';
+import { LateCounters1798000540000 } from '../../migrations/1798000540000-late-counters.js';
+import { LossesOfOneServer1798000550000 } from '../../migrations/1798000550000-losses-of-one-server.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -131,4 +141,14 @@ export const MIGRATIONS = [
   Trusts1798000390000,
   TrustChanges1798000390001,
   KeylessProviders1798000400000,
+  SignIn1798000410000,
+  Subjects1798000420000,
+  SessionsAtProvider1798000420001,
+  TeamProviders1798000460000,
+  Policies1798000470000,
+  DatabaseRegressions1798000480000,
+  AuditTimes1798000500000,
+  RecentSignIns1798000510000,
+  LateCounters1798000540000,
+  LossesOfOneServer1798000550000,
 ];

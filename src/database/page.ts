@@ -6,8 +6,6 @@ import { ServiceError } from '../errors/service-error.js';
  *
  * Keyset paging, newest first: a cursor is the last ID of the previous page. IDs are UUIDv7, so they are in the order of
  * creation, and new rows neither repeat nor hide a row, as they would with OFFSET.
- *
- * @beta
  */
 export interface PageRequest {
   /** Rows per page, 1 to 500. */
@@ -16,11 +14,7 @@ export interface PageRequest {
   cursor?: string;
 }
 
-/**
- * A page of a list, as the admin API returns it.
- *
- * @beta
- */
+/** A page of a list, as the admin API returns it. */
 export interface Page<T> {
   data: T[];
   /** null on the last page */
@@ -29,11 +23,7 @@ export interface Page<T> {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/**
- * True for a UUID in its canonical form.
- *
- * @beta
- */
+/** True for a UUID in its canonical form. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
@@ -63,8 +53,6 @@ export function idOfCursor(cursor: string | undefined): string | null {
  *
  * @param ids of which rows; null: of all
  * @throws ServiceError invalid for a cursor that no page returned
- *
- * @beta
  */
 export function pageOptions({ limit, cursor }: PageRequest, ids: readonly string[] | null = null) {
   const after = idOfCursor(cursor);
@@ -79,11 +67,7 @@ export function pageOptions({ limit, cursor }: PageRequest, ids: readonly string
   } as const;
 }
 
-/**
- * Returns a page of rows that were read with `LIMIT limit + 1`: the extra row shows that there are more.
- *
- * @beta
- */
+/** Returns a page of rows that were read with `LIMIT limit + 1`: the extra row shows that there are more. */
 export function pageOf<Row extends { id: string }, T>(
   rows: readonly Row[],
   limit: number,

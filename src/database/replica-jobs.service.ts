@@ -1,4 +1,5 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import { directUrl, type Settings } from '../config/settings.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
@@ -15,16 +16,14 @@ const END_SILENT_SESSION = `SET idle_session_timeout = ${SILENCE_MS}`;
 /** A session that has the lock already gets it again. */
 const LOCK = `SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.jobs}, hashtext($1)) AS locked`;
 
-/**
- * Runs jobs in one process of all replicas and workers.
- *
- * @beta
- */
+/** Runs jobs in one process of all replicas and workers. */
 @Injectable()
 export class ReplicaJobs implements OnApplicationShutdown {
   private readonly running = new Map<string, Promise<unknown>>();
   /** Holds the locks of this process. Opened with the first job, and again after it broke. */
   private session: Promise<GatewayClient> | null = null;
+  /** Settles when the session has been asked everything: pg warns of queries that wait for others, and will reject them. */
+  private asked: Promise<unknown> = Promise.resolve();
 
   /** @internal */
   constructor(@InjectSettings() private readonly env: Settings) {}
@@ -58,9 +57,16 @@ export class ReplicaJobs implements OnApplicationShutdown {
 
   private async runIfLocked(name: string, work: () => unknown): Promise<boolean> {
     const client = await (this.session ?? this.connect());
-    if (!(await client.query<{ locked: boolean }>(LOCK, [name])).rows[0]!.locked) return false;
+    const { rows } = await this.ask<{ locked: boolean }>(client, LOCK, [name]);
+    if (!rows[0]!.locked) return false;
     await work();
     return true;
+  }
+
+  private ask<Row extends QueryResultRow>(client: GatewayClient, text: string, values: string[] = []) {
+    const answer = this.asked.then(() => client.query<Row>(text, values));
+    this.asked = answer.catch(() => {});
+    return answer;
   }
 
   private connect(): Promise<GatewayClient> {
@@ -79,7 +85,7 @@ export class ReplicaJobs implements OnApplicationShutdown {
     await client.connect();
     await client.query(END_SILENT_SESSION);
     // If it fails, the session has ended.
-    const life = setInterval(() => client.query('SELECT').catch(() => {}), SHOW_LIFE_MS).unref();
+    const life = setInterval(() => this.ask(client, 'SELECT').catch(() => {}), SHOW_LIFE_MS).unref();
     client.once('end', () => clearInterval(life));
     return client;
   }

@@ -39,11 +39,7 @@ const STATUSES = {
   shutting_down: 503,
   usage_required: 400,
 } as const;
-/**
- * An error code of the gateway's own.
- *
- * @beta
- */
+/** An error code of the gateway's own. */
 export type GatewayErrorCode = keyof typeof STATUSES;
 export const GATEWAY_ERROR_CODES = Object.keys(STATUSES) as readonly GatewayErrorCode[];
 
@@ -52,11 +48,7 @@ export function isGatewayErrorCode(code: string): code is GatewayErrorCode {
   return Object.hasOwn(STATUSES, code);
 }
 
-/**
- * An error code of a module's own, with the response that it gets.
- *
- * @beta
- */
+/** An error code of a module's own, with the response that it gets. */
 export interface GatewayErrorDefinition {
   /** Sent as `code` and as `x-gateway-error`; lower-case letters, digits and underscores. */
   readonly code: string;
@@ -70,14 +62,12 @@ export interface GatewayErrorDefinition {
   readonly retryAfter?: number;
 }
 
-/**
- * What one error has besides its code.
- *
- * @beta
- */
+/** What one error has besides its code. */
 export interface GatewayErrorOptions {
   /** Replaces the code's own sentence; must not hold keys, host names, SQL or stacks. */
   message?: string;
+  /** Sent as `code` in the body, in place of the error's own, which `x-gateway-error` keeps. */
+  code?: string;
   /** The error behind it, for our log only. */
   cause?: unknown;
   /** Further headers of the response: names and values in turn, as `retry-after`. Must not hold keys or host names. */
@@ -98,18 +88,16 @@ export interface GatewayErrorOptions {
  * as in any HttpException.
  *
  * @throws TypeError for a definition that cannot be sent
- *
- * @beta
  */
 export class GatewayError extends HttpException {
   override readonly name = 'GatewayError';
   readonly code: string;
-  /** Null for the gateway's own codes. */
+  /** Null for the gateway's own codes. @internal */
   readonly definition: GatewayErrorDefinition | null;
 
   constructor(
     what: GatewayErrorCode | GatewayErrorDefinition,
-    readonly given: GatewayErrorOptions = {},
+    /** @internal */ readonly given: GatewayErrorOptions = {},
   ) {
     const definition = typeof what === 'string' ? null : what;
     const code = typeof what === 'string' ? what : what.code;
@@ -136,8 +124,6 @@ const defined = new Map<string, GatewayErrorDefinition>();
  *     throw new GatewayError(REGION_NOT_ALLOWED);
  *
  * @throws TypeError for a definition that cannot be sent, or a code that is already defined
- *
- * @beta
  */
 export function defineGatewayError(
   code: string,

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { describeError } from '../errors/describe-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
 import { CacheEntry } from './cache-entry.js';
+import { CacheBatches } from './cache-batches.js';
 import type { Owner } from './fair-shares.js';
 import { IdempotencyRecords } from './idempotency-records.js';
 import { ResponseCipher } from './response-cipher.js';
@@ -14,6 +16,21 @@ import type { StoredResponse } from './stored-response.js';
 /** After an error of the database, calls go to the provider without a look-up for this long. */
 const PAUSE_MS = 5_000;
 
+/** Memory of this process for responses that were sent from the cache in the last minute, and no longer: they are decrypted. */
+const RECENT_BYTES = 32 * 1024 * 1024;
+const RECENT_MS = 60_000;
+const MAX_RECENT_BYTES = 1024 * 1024;
+/** Roughly what one takes besides its bytes. */
+const ENTRY_BYTES = 1_024;
+
+/** A decrypted response, and the call that stored it. */
+interface Recent {
+  readonly callId: string;
+  readonly response: StoredResponse;
+  /** Of head and body. */
+  readonly bytes: number;
+}
+
 /** A response of the cache. */
 export interface CachedResponse {
   readonly response: StoredResponse;
@@ -24,14 +41,27 @@ export interface CachedResponse {
 /**
  * The response cache: responses of calls with the same request, encrypted in the table of the idempotency records. It is
  * an optimization, so no error of it fails a call.
+ *
+ * Postgres is asked for each call, so that a response that was replaced, has expired or was deleted is never sent. What was
+ * sent lately is in memory: Postgres then confirms it, and it is neither transferred nor decrypted again.
  */
 @Injectable()
 export class CachedResponses {
   private readonly logger = new Logger('ResponseCache');
   private pausedUntil = -Infinity;
+  /** By ID. */
+  private readonly recent = new LRUCache<string, Recent>({
+    maxSize: RECENT_BYTES,
+    maxEntrySize: MAX_RECENT_BYTES,
+    sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES,
+    ttl: RECENT_MS,
+    ttlAutopurge: true,
+    updateAgeOnGet: true,
+  });
 
   constructor(
     private readonly records: IdempotencyRecords,
+    private readonly batches: CacheBatches,
     private readonly cipher: ResponseCipher,
     private readonly storedBytes: StoredBytes,
     private readonly memory: ResponseMemory,
@@ -41,16 +71,33 @@ export class CachedResponses {
   /** @returns null if there is none that is young enough, or it cannot be read */
   async find(id: Buffer, ttlSeconds: number): Promise<CachedResponse | null> {
     if (performance.now() < this.pausedUntil) return null;
+    const name = id.toString('latin1');
     try {
-      const record = await this.records.readCached(id, ttlSeconds);
-      if (record === null) return null;
-      return { response: this.cipher.open({ id, callId: record.callId }, record.response), age: record.age };
+      const known = this.recent.get(name)?.callId ?? null;
+      const found = await this.batches.find({ id, ttlSeconds, known });
+      if (found === null) return null;
+      const { callId, age } = found;
+      const recent = this.recent.get(name);
+      if (recent?.callId === callId) return { response: recent.response, age };
+      const sealed = found.response ?? (await this.records.readCached({ id, callId }));
+      if (sealed === null) return null;
+      const response = this.cipher.open({ id, callId }, sealed);
+      if (sealed.length < MAX_RECENT_BYTES) {
+        response.body = alone(response.body);
+        this.recent.set(name, { callId, response, bytes: sealed.length });
+      }
+      return { response, age };
     } catch (error) {
       // Encrypted with a master key that was replaced: the call stores its response again.
       if (error instanceof SecretBoxError) return null;
       this.pause('read', error);
       return null;
     }
+  }
+
+  /** Forgets what is in memory, as a new process does. */
+  forgetRecent(): void {
+    this.recent.clear();
   }
 
   /**
@@ -73,7 +120,7 @@ export class CachedResponses {
         try {
           const sealed = this.cipher.seal({ id, callId }, response);
           if (!this.storedBytes.take(owner, sealed.length)) failed('storage');
-          else await this.records.storeCached({ id, callId }, owner.keyId, sealed, ttlSeconds);
+          else await this.batches.store({ id, callId, keyId: owner.keyId, response: sealed, ttlSeconds });
         } catch (error) {
           failed('error');
           this.pause('stored', error);
@@ -84,17 +131,34 @@ export class CachedResponses {
   }
 
   private pause(what: string, error: unknown): void {
-    this.pausedUntil = performance.now() + PAUSE_MS;
+    const now = performance.now();
+    const isPaused = now < this.pausedUntil;
+    this.pausedUntil = now + PAUSE_MS;
+    // Many calls get the error of one statement.
+    if (isPaused) return;
     this.logger.warn(`A response could not be ${what}: ${describeError(error)}`);
   }
 }
 
+/** A small part of a buffer keeps all of it in memory, which is at least a piece of Node's pool of 8 KiB. */
+function alone(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  copy.set(bytes);
+  return copy;
+}
+
 /** The ID of a cached response. Each part is written with its length, so that no two lists of parts are the same. */
 export function cacheId(parts: readonly (string | Buffer)[]): Buffer {
-  const hash = createHash('sha256').update('response cache 2');
+  const hash = createHash('sha256');
+  // Hashed in few pieces: each costs as much as some hundred bytes.
+  let text = 'response cache 2';
   for (const part of parts) {
-    const bytes = typeof part === 'string' ? Buffer.from(part) : part;
-    hash.update(`\0${bytes.length}\0`).update(bytes);
+    text += `\0${Buffer.byteLength(part)}\0`;
+    if (typeof part === 'string') text += part;
+    else {
+      hash.update(text).update(part);
+      text = '';
+    }
   }
-  return hash.digest();
+  return hash.update(text).digest();
 }

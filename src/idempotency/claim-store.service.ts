@@ -5,6 +5,7 @@ import { describeError } from '../errors/describe-error.js';
 import type { FairShares, Owner } from './fair-shares.js';
 import { ResponseCipher } from './response-cipher.js';
 import { type Holder, IdempotencyRecords, LEASE_MS } from './idempotency-records.js';
+import type { LostRecord } from './lost-records.js';
 import { ResponseMemory } from './response-memory.js';
 import { StoreFailures } from './store-failures.service.js';
 import type { StoredResponse } from './stored-response.js';
@@ -22,8 +23,10 @@ const UNCERTAIN_MS = 60_000;
 @Injectable()
 export class ClaimStore {
   private readonly logger = new Logger('Idempotency');
-  /** Their leases are renewed. */
-  private readonly held = new Set<Holder>();
+  /** Their leases are renewed. The gateway key of each. */
+  private readonly held = new Map<Holder, string>();
+  /** Those that were held when Postgres was found to have lost something, and were not released since. */
+  private readonly atLoss = new Map<Holder, string>();
   /** Claims of calls that did not run, whose record may exist, each with the time until which it may still appear. */
   private readonly uncertain = new Map<Holder, number>();
   private readonly storing = new Set<Promise<void>>();
@@ -55,7 +58,7 @@ export class ClaimStore {
       this.undo(claim);
       throw error;
     }
-    this.held.add(claim);
+    this.held.set(claim, keyId);
     return true;
   }
 
@@ -82,6 +85,7 @@ export class ClaimStore {
   /** Lets a duplicate request run the call. Never rejects: if Postgres is unavailable, it is retried in the background. */
   async release(claim: Holder): Promise<void> {
     this.held.delete(claim);
+    this.atLoss.delete(claim);
     try {
       await this.records.release([claim]);
     } catch (error) {
@@ -104,7 +108,7 @@ export class ClaimStore {
   @Interval(LEASE_MS / 3)
   async renew(): Promise<void> {
     try {
-      if (this.held.size > 0) await this.records.renew([...this.held]);
+      if (this.held.size > 0) await this.records.renew([...this.held.keys()]);
       if (this.uncertain.size === 0) return;
       const askedAt = performance.now();
       await this.records.release([...this.uncertain.keys()]);
@@ -112,6 +116,31 @@ export class ClaimStore {
     } catch (error) {
       this.logger.debug(`Claims are not renewed: ${describeError(error)}`);
     }
+  }
+
+  /** Call before claims are put back: a call that ends until then finds no claim that it could end. */
+  noteHeld(): void {
+    for (const [claim, keyId] of this.held) this.atLoss.set(claim, keyId);
+  }
+
+  /**
+   * Puts back the claims that Postgres has lost: of calls under way, and of those that have ended since `noteHeld()`, whose
+   * outcome is unknown because their response was not stored.
+   *
+   * @returns how many
+   */
+  async putBack(): Promise<number> {
+    const noted = [...this.atLoss];
+    const ended = noted.filter(([claim]) => !this.held.has(claim));
+    const held = await this.records.putBackHeld(lostOf(this.held));
+    const count = held + (await this.records.putBackAbandoned(lostOf(ended)));
+    for (const [claim] of noted) this.atLoss.delete(claim);
+    return count;
+  }
+
+  /** Nothing is put back. */
+  forgetNoted(): void {
+    this.atLoss.clear();
   }
 
   /** Waits for responses that are being stored; none is retried from here on. */
@@ -156,4 +185,8 @@ export class ClaimStore {
       }
     }
   }
+}
+
+function lostOf(claims: Iterable<[Holder, string]>): LostRecord[] {
+  return [...claims].map(([{ id, callId }, keyId]) => ({ id, callId, keyId }));
 }

@@ -14,6 +14,7 @@ export type SecretKind = 'key' | 'sign_in' | 'exchange';
   `(kind = 'key') = (subject IS NULL) AND (kind = 'key' OR expires_at IS NOT NULL)`,
 )
 @Check('gateway_key_secret_trust_check', `(kind = 'exchange') = (trust_id IS NOT NULL)`)
+@Check('gateway_key_secret_sign_in_check', `(kind = 'sign_in') = (sign_in_id IS NOT NULL)`)
 @Index('gateway_key_secret_static_idx', ['keyId'], { where: `kind = 'key'` })
 @Index('gateway_key_secret_ended_idx', ['expiresAt'], { where: `kind <> 'key'` })
 @Index('gateway_key_secret_trust_idx', ['trustId', 'expiresAt'], { where: 'trust_id IS NOT NULL' })
@@ -63,4 +64,13 @@ export class GatewayKeySecret {
     comment: 'The trust that a token was issued by, and ends with.',
   })
   trustId!: string | null;
+
+  @Index('gateway_key_secret_sign_in_idx', { where: 'sign_in_id IS NOT NULL' })
+  @ForeignKey('SignIn', { name: 'gateway_key_secret_sign_in_id_fkey', onDelete: 'CASCADE' })
+  @Column('uuid', {
+    name: 'sign_in_id',
+    nullable: true,
+    comment: 'The sign-in that a token was issued to, and ends with.',
+  })
+  signInId!: string | null;
 }

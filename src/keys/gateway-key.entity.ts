@@ -5,21 +5,17 @@ import { STREAM_USAGE_COMMENT, type StreamUsage } from '../teams/model-rules.js'
 import { Team } from '../teams/team.entity.js';
 import type { KeyCache } from './key-cache-settings.js';
 
-/**
- * Which endpoints a key may use.
- *
- * @beta
- */
-export type EndpointRule = 'inference' | 'all';
-export const ENDPOINT_RULES = ['inference', 'all'] as const satisfies readonly EndpointRule[];
+/** Which endpoints a key may use. */
+export type EndpointRule = 'inference' | 'own' | 'all';
+export const ENDPOINT_RULES = ['inference', 'own', 'all'] as const satisfies readonly EndpointRule[];
 
-/**
- * What happens to calls with an `Idempotency-Key`.
- *
- * @beta
- */
+/** What happens to calls with an `Idempotency-Key`. */
 export type IdempotencyMode = 'forward' | 'replay';
 export const IDEMPOTENCY_MODES = ['forward', 'replay'] as const satisfies readonly IdempotencyMode[];
+
+/** How a key came about: somebody created it, or a person signed in from a client for the first time. */
+export type KeyOrigin = 'manual' | 'sign_in';
+export const KEY_ORIGINS = ['manual', 'sign_in'] as const satisfies readonly KeyOrigin[];
 
 /** Settings that the API shows as they are stored. */
 export const SHOWN_SETTINGS = [
@@ -33,11 +29,7 @@ export const SHOWN_SETTINGS = [
   'on_disconnect',
 ] as const;
 
-/**
- * Settings that calls are decided by, as they are stored: members of a grant.
- *
- * @beta
- */
+/** Settings that calls are decided by, as they are stored: members of a grant. */
 export interface GrantedSettings {
   endpoints: EndpointRule;
   idempotency: IdempotencyMode;
@@ -55,10 +47,16 @@ export const GRANTED_SETTINGS = [
   comment: 'Gateway keys with their limits; their secrets are in gateway_key_secret.',
 })
 @Unique('gateway_key_team_id_name_key', ['teamId', 'name'])
-@Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'all')`)
+@Check('gateway_key_endpoints_check', `endpoints IN ('inference', 'own', 'all')`)
 @Check('gateway_key_idempotency_check', `idempotency IN ('forward', 'replay')`)
 @Check('gateway_key_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
 @Check('gateway_key_on_disconnect_check', `on_disconnect IN ('cancel', 'finish')`)
+@Check('gateway_key_origin_check', `origin IN ('manual', 'sign_in')`)
+@Check('gateway_key_person_check', `origin <> 'sign_in' OR person_id IS NOT NULL`)
+@Index('gateway_key_sign_in_key', ['personId', 'teamId'], {
+  unique: true,
+  where: `origin = 'sign_in' AND revoked_at IS NULL`,
+})
 export class GatewayKey extends Annotated implements GrantedSettings {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'gateway_key_pkey' })
   id!: string;
@@ -77,6 +75,14 @@ export class GatewayKey extends Annotated implements GrantedSettings {
   @Column('timestamptz', { name: 'expires_at', nullable: true, comment: 'Null if the key never expires.' })
   expiresAt!: Date | null;
 
+  @Index('gateway_key_latest_expiry_idx', { where: 'latest_expiry IS NOT NULL' })
+  @Column('timestamptz', {
+    name: 'latest_expiry',
+    nullable: true,
+    comment: 'Until when sign-ins of its owner move expires_at; null if they do not.',
+  })
+  latestExpiry!: Date | null;
+
   @Column('timestamptz', { name: 'revoked_at', nullable: true, comment: 'Null if the key is not revoked.' })
   revokedAt!: Date | null;
 
@@ -92,7 +98,8 @@ export class GatewayKey extends Annotated implements GrantedSettings {
 
   @Column('text', {
     default: 'inference',
-    comment: 'inference: only the inference endpoints; all: every path.',
+    comment:
+      'inference: only the inference endpoints; own: every path at providers of its team; all: every path.',
   })
   endpoints!: EndpointRule;
 
@@ -137,6 +144,22 @@ export class GatewayKey extends Annotated implements GrantedSettings {
       'The owner for good, whatever the name: token:<ID> or sso:<issuer>#<sub>; null for other keys, and those of earlier versions.',
   })
   ownerId!: string | null;
+
+  @Index('gateway_key_person_idx', { where: 'person_id IS NOT NULL' })
+  @ForeignKey('Person', { name: 'gateway_key_person_id_fkey' })
+  @Column('uuid', {
+    name: 'person_id',
+    nullable: true,
+    comment: 'The person whose it is; null for other keys.',
+  })
+  personId!: string | null;
+
+  @Column('text', {
+    default: 'manual',
+    comment:
+      'manual: somebody created it; sign_in: it was created for the tokens of a person, at their first sign-in.',
+  })
+  origin!: KeyOrigin;
 
   @Column('jsonb', {
     nullable: true,

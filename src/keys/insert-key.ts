@@ -17,8 +17,12 @@ export type KeyGrant = Partial<Omit<NewKey, 'team' | 'name' | 'expires_at' | key
   name: string;
   /** null if the key never expires. */
   expiresAt: Date | null;
+  /** Until when sign-ins of its owner move `expiresAt`; absent if they do not. */
+  latestExpiry?: Date;
   /** Member of the team whose own it is; absent for other keys. */
   member?: Access;
+  /** ID of the person whose tokens it is for; absent for other keys. */
+  personId?: string;
   /** False: only tokens of this key are ever sent, and it has no static secret. */
   secret?: boolean;
 };
@@ -50,9 +54,10 @@ export async function insertKey(
   saveLimits?: (id: string) => Promise<void>,
 ): Promise<IssuedKey> {
   const id = uuidv7();
-  const { member, secret: withSecret = true, ...settings } = grant;
+  const { member, personId, secret: withSecret = true, ...settings } = grant;
+  const theirs = personId !== undefined && { personId, origin: 'sign_in' as const };
   const mine = member && { owner: member.actor.name, ownerId: member.userId };
-  await manager.insert(GatewayKey, { id, teamId, ...columnsOf(settings), ...mine });
+  await manager.insert(GatewayKey, { id, teamId, ...columnsOf(settings), ...mine, ...theirs });
   const secret = withSecret ? await insertSecret(manager, id) : null;
   await saveLimits?.(id);
   const [row] = await manager.query<[KeyRow]>(FIND_KEY, [id]);
@@ -69,7 +74,7 @@ export async function insertKey(
 
 /** The columns of these settings. TypeORM leaves out what is undefined. */
 export function columnsOf(
-  settings: Omit<Partial<KeyGrant>, 'member' | 'secret'> & LimitMembers,
+  settings: Omit<Partial<KeyGrant>, 'member' | 'personId' | 'secret'> & LimitMembers,
 ): Partial<GatewayKey> {
   const {
     stream_usage: streamUsage,

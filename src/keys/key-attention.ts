@@ -1,6 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import type { Scope } from '../admin/access/access.js';
-import { KEY_STATUS_SQL } from './key-view.js';
+import { KEY_STATUS_SQL, LAST_EXPIRY_SQL } from './key-view.js';
 
 /** A key that is about to expire. */
 export const EXPIRING_DAYS = 7;
@@ -27,8 +27,8 @@ const ROTATED = `s.rotated_at < now() - interval '1 hour'`;
 
 const FIND = `
   WITH keys AS (
-    SELECT k.id, k.name, t.name AS team, k.expires_at, COALESCE(GREATEST(s.last_used_at, k.tokens_used_at), k.created_at) AS used_at,
-           k.expires_at <= now() + make_interval(days => ${EXPIRING_DAYS}) AS is_expiring,
+    SELECT k.id, k.name, t.name AS team, ${LAST_EXPIRY_SQL} AS expires_at, COALESCE(GREATEST(s.last_used_at, k.tokens_used_at), k.created_at) AS used_at,
+           ${LAST_EXPIRY_SQL} <= now() + make_interval(days => ${EXPIRING_DAYS}) AS is_expiring,
            COALESCE(GREATEST(s.last_used_at, k.tokens_used_at), k.created_at) < now() - make_interval(days => ${UNUSED_DAYS}) AS is_unused,
            COALESCE(${OLD_SECRET_IS_USED} AND ${ROTATED}, false) AS has_old_secret
     FROM gateway_key k

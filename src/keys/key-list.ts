@@ -3,7 +3,7 @@ import { patternsOf } from '../database/search-text.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Scope } from '../admin/access/access.js';
 import { EFFECTIVE_CONTACT, EFFECTIVE_COST_CENTER, EFFECTIVE_OWNER } from '../teams/annotations.js';
-import { KEY_STATUS_SQL, type KeyRow, keyView, selectKeys } from './key-view.js';
+import { KEY_STATUS_SQL, type KeyRow, keyView, LAST_EXPIRY_SQL, selectKeys } from './key-view.js';
 import type { KeyFilter, KeySort, KeyView } from './keys.schema.js';
 
 /** What keys can be sorted by beside their creation, with the type of the value. */
@@ -31,7 +31,7 @@ const FILTERED = `
     AND ($7::uuid[] IS NULL OR k.team_id = ANY ($7))
     AND ($8::text[] IS NULL OR ${SEARCHED} ILIKE ALL ($8))
     AND ($9::uuid[] IS NULL OR k.id = ANY ($9))
-    AND ($10::timestamptz IS NULL OR k.expires_at < $10)
+    AND ($10::timestamptz IS NULL OR ${LAST_EXPIRY_SQL} < $10)
     AND ($11::timestamptz IS NULL OR COALESCE(s.last_used_at, k.created_at) < $11)
     AND ($12::text IS NULL OR ${EFFECTIVE_CONTACT} = $12)
     AND ($13::text IS NULL OR ${EFFECTIVE_COST_CENTER} = $13)

@@ -10,11 +10,7 @@ const KEYS = `
     SELECT prefix FROM gateway_key_secret WHERE key_id = k.id AND kind = 'key' ORDER BY id DESC LIMIT 1) AS prefix
   FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = ANY($1)`;
 
-/**
- * What people know a key by: names are unique within a team only.
- *
- * @beta
- */
+/** What people know a key by: names are unique within a team only. */
 export interface KeyName {
   name: string;
   team: string;
@@ -22,11 +18,7 @@ export interface KeyName {
   prefix: string | null;
 }
 
-/**
- * Resolves IDs of teams and keys to names, for example for the request log.
- *
- * @beta
- */
+/** Resolves IDs of teams and keys to names, for example for the request log. */
 @Injectable()
 export class KeyNames {
   /** @internal */
@@ -44,7 +36,7 @@ export class KeyNames {
     return new Map(keys.map(({ id, ...key }) => [id, key]));
   }
 
-  /** Cost centers by the ID of the key, without keys that have none. */
+  /** Cost centers by the ID of the key, without keys that have none. @internal */
   costCenters(): Promise<Map<string, string>> {
     return this.annotations('cost_center');
   }

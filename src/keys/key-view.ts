@@ -9,11 +9,23 @@ export type KeyRow = Pick<
   KeyView,
   | (typeof SHOWN_SETTINGS)[number]
   | keyof Annotations
-  | ('id' | 'name' | 'team' | 'team_id' | 'prefix' | 'cache' | 'self_service' | 'owner_id' | 'version')
+  | (
+      | 'id'
+      | 'name'
+      | 'team'
+      | 'team_id'
+      | 'prefix'
+      | 'cache'
+      | 'self_service'
+      | 'owner_id'
+      | 'origin'
+      | 'version'
+    )
 > & {
   created_at: Date;
   previous_secret_expires_at: Date | null;
   expires_at: Date | null;
+  latest_expiry: Date | null;
   last_used_at: Date | null;
   revoked_at: Date | null;
   rules: RuleValues[] | null;
@@ -25,10 +37,11 @@ export type KeyRow = Pick<
  * @param more columns before the others, each with a comma
  */
 export const selectKeys = (more = '') => `
-  SELECT ${more} k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, s.last_used_at,
+  SELECT ${more} k.id, k.name, t.name AS team, k.team_id, s.prefix, k.created_at, k.expires_at, k.latest_expiry,
+         s.last_used_at,
          CASE WHEN k.revoked_at IS NULL THEN s.previous_secret_expires_at END AS previous_secret_expires_at,
          k.revoked_at, ${SHOWN_SETTINGS.map((name) => `k.${name}`).join(', ')}, ${annotationsSql('k', KEY_OWNER)}, k.cache,
-         k.owner IS NOT NULL AS self_service, k.owner_id, k.version,
+         k.owner IS NOT NULL AS self_service, k.owner_id, k.origin, k.version,
          (${rulesSql('k.id')}) AS rules
   FROM gateway_key k
   JOIN team t ON t.id = k.team_id
@@ -48,6 +61,10 @@ export const KEY_STATUS_SQL = `
        WHEN k.disabled OR t.disabled THEN 'disabled'
        ELSE 'active' END`;
 
+/** When a key stops working for good: sign-ins of its owner do not move it. One that has stopped has stopped. */
+export const LAST_EXPIRY_SQL = `
+  CASE WHEN k.expires_at > now() THEN COALESCE(k.latest_expiry, k.expires_at) ELSE k.expires_at END`;
+
 /** The name of a key is unique only within its team. */
 export function fullName({ team, name }: Pick<KeyView, 'team' | 'name'>): string {
   return `${team}/${name}`;
@@ -64,6 +81,7 @@ export function keyView(row: KeyRow): KeyView {
     created_at: row.created_at.toISOString(),
     previous_secret_expires_at: row.previous_secret_expires_at?.toISOString() ?? null,
     expires_at: row.expires_at?.toISOString() ?? null,
+    latest_expiry: row.latest_expiry?.toISOString() ?? null,
     last_used_at: row.last_used_at?.toISOString() ?? null,
     revoked_at: row.revoked_at?.toISOString() ?? null,
     ...pick(row, SHOWN_SETTINGS),
@@ -73,6 +91,7 @@ export function keyView(row: KeyRow): KeyView {
     ...pick(row, ANNOTATIONS),
     self_service: row.self_service,
     owner_id: row.owner_id,
+    origin: row.origin,
     version: row.version,
   };
 }

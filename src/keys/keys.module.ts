@@ -10,6 +10,7 @@ import { KeysController } from './keys.controller.js';
 import { KeysService } from './keys.service.js';
 import { LedKeysService } from './led-keys.service.js';
 import { OwnKeysService } from './own-keys.service.js';
+import { RecentSignIns } from './recent-sign-ins.service.js';
 import { LeakedKeyController } from './leaked-key.controller.js';
 import { LeakedKeyService } from './leaked-key.service.js';
 
@@ -17,7 +18,15 @@ import { LeakedKeyService } from './leaked-key.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([GatewayKey, GatewayKeySecret]), TeamsModule, LimitRulesModule],
   controllers: [KeysController, LeakedKeyController],
-  providers: [KeysService, OwnKeysService, LedKeysService, KeyNames, LeakedKeyService, FirstKeyService],
-  exports: [KeysService, KeyNames, LeakedKeyService, FirstKeyService]
+  providers: [
+    KeysService,
+    OwnKeysService,
+    LedKeysService,
+    RecentSignIns,
+    KeyNames,
+    LeakedKeyService,
+    FirstKeyService
+  ],
+  exports: [KeysService, RecentSignIns, KeyNames, LeakedKeyService, FirstKeyService]
 })
 export class KeysModule {}

@@ -28,15 +28,17 @@ import {
   newAnnotations,
 } from '../teams/annotations.js';
 import { modelRulesChange, modelRulesView, newModelRules } from '../teams/model-rules.js';
-import { ENDPOINT_RULES, IDEMPOTENCY_MODES } from './gateway-key.entity.js';
+import { ENDPOINT_RULES, IDEMPOTENCY_MODES, KEY_ORIGINS } from './gateway-key.entity.js';
 import { CACHE_ABOUT, keyCacheSchema, newKeyCacheSchema } from './key-cache-settings.js';
 
 export const KEY_STATUSES = ['active', 'disabled', 'expired', 'revoked'] as const;
 export type KeyStatus = (typeof KEY_STATUSES)[number];
 
-const PROVIDERS_ABOUT = 'Names of the providers the key may use; null allows all.';
+const PROVIDERS_ABOUT =
+  'Names of the providers and routes the key may use, of those that its team may use; null allows all of these.';
 const ENDPOINTS_ABOUT =
-  '`inference` allows only the inference endpoints; `all` also allows files, batches and other endpoints that all teams share.';
+  '`inference` allows only the inference endpoints; `own` also allows files, batches and all other endpoints at providers that ' +
+  'belong to the team; `all` allows them at every provider, where all its teams share them.';
 const IDEMPOTENCY_ABOUT =
   '`forward` passes `Idempotency-Key` on; `replay` also answers repeated calls from the stored response.';
 const WEBSOCKETS_ABOUT =
@@ -64,6 +66,10 @@ export const keySchema = z
       EXAMPLE_EXPIRY,
     ).nullable(),
     expires_at: timestamp('Expiry time; null if the key never expires.', EXAMPLE_EXPIRY).nullable(),
+    latest_expiry: timestamp(
+      'Of a key that needs recent sign-ins of its owner: until when they move `expires_at`, at most. Null for other keys.',
+      EXAMPLE_EXPIRY,
+    ).nullable(),
     last_used_at: timestamp(
       'Last use of any of its secrets, updated with a delay of some seconds.',
     ).nullable(),
@@ -98,6 +104,11 @@ export const keySchema = z
           'other keys, and those of earlier versions, which belong to the name.',
         example: 'sso:https://login.example.com#8f2c0a',
       }),
+    origin: z.enum(KEY_ORIGINS).meta({
+      description:
+        '`manual`: somebody created the key; `sign_in`: a person did by their first sign-in from a client. Such a key has tokens only, and no secret.',
+      example: 'manual',
+    }),
     version: version(),
   })
   .meta({ id: 'Key' });
@@ -180,10 +191,15 @@ export type NewKey = z.output<typeof newKeySchema>;
 export const keyChangeSchema = z
   .strictObject({
     name: name().optional().meta({ description: 'New name, unique within the team.', example: 'ci' }),
-    expires_at: expiry.nullable().optional().meta({
-      description: 'New expiry time, in the future; null: the key never expires.',
-      example: EXAMPLE_EXPIRY,
-    }),
+    expires_at: expiry
+      .nullable()
+      .optional()
+      .meta({
+        description:
+          'New expiry time, in the future; null: the key never expires. Of a key with a `latest_expiry` it is the new one, and ' +
+          'must be a time; the present `expires_at` changes nothing.',
+        example: EXAMPLE_EXPIRY,
+      }),
     providers: providers
       .nullable()
       .optional()
@@ -314,6 +330,11 @@ export const allowanceSchema = z
     counted_since: timestamp('Keys that ended since then count too; null: only those that work.').nullable(),
     max_days: z.int().meta({ description: 'Longest lifetime of a new key, in days.', example: 90 }),
     latest_expiry: timestamp('When a new key expires, unless you choose an earlier time.', EXAMPLE_EXPIRY),
+    sign_in_within_days: z.int().nullable().meta({
+      description:
+        'A new key stops working so many days after you last signed in, and works again when you do; null: it needs no sign-in.',
+      example: 14,
+    }),
     budget_usd_per_month: z
       .string()
       .nullable()

@@ -9,7 +9,7 @@ import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { changedLimits, NO_LIMITS, sameLimits, withoutLimits } from '../limit-rules/stored-rules.js';
-import { mustBeKnownProviders } from '../providers/provider-rows.js';
+import { mustBeUsable } from '../providers/team-providers.js';
 import { GatewayKey } from './gateway-key.entity.js';
 import {
   columnsOf,
@@ -32,7 +32,10 @@ import { TeamsService } from '../teams/teams.service.js';
 export type NewKey = KeyGrant & LimitMembers & { team: string };
 
 /** Fields of a key that can be changed. */
-export type KeyChange = Partial<Omit<KeyGrant, 'member' | 'secret'> & { disabled: boolean }> & LimitMembers;
+export type KeyChange = Partial<
+  Omit<KeyGrant, 'member' | 'personId' | 'secret' | 'latestExpiry'> & { disabled: boolean }
+> &
+  LimitMembers;
 
 /** Of each team that has keys. */
 const COUNTS = `
@@ -48,14 +51,15 @@ const IS_OWN = `SELECT ${isOwnSql(2)} AS own FROM gateway_key k WHERE k.id = $1`
 /** A second secret in a grace would be a third that works. */
 const END_OLDER_SECRETS = `
   UPDATE gateway_key_secret SET expires_at = now() WHERE key_id = $1 AND kind = 'key' AND expires_at > now()
-  RETURNING prefix`;
+  RETURNING id, prefix`;
 
 /** Only the current secret has no expiry time. */
 const END_SECRET = `
   UPDATE gateway_key_secret SET expires_at = now() + make_interval(secs => $2) WHERE key_id = $1 AND expires_at IS NULL`;
 
 /** One statement for any number of tokens. The clock, because a token that is being issued may be younger than the transaction. */
-const END_TOKENS = `UPDATE gateway_key SET tokens_valid_from = clock_timestamp() WHERE id = $1`;
+const END_TOKENS = `
+  UPDATE gateway_key SET tokens_valid_from = clock_timestamp() WHERE id = $1 RETURNING tokens_valid_from`;
 
 /** Creates, lists, changes and revokes gateway keys. Each change is one transaction, see change(). */
 @Injectable()
@@ -83,9 +87,10 @@ export class KeysService {
     by: Actor,
     check?: (manager: EntityManager) => Promise<void>,
   ): Promise<IssuedKey> {
-    const { id: teamId } = await this.teams.resolve(team);
-    // Those of a member's key are its team's, which were known; one that is gone allows nothing.
-    if (grant.member === undefined) await mustBeKnownProviders(this.manager, grant.providers);
+    const { id: teamId, providers } = await this.teams.resolve(team);
+    // Those of a person's or a member's key are its team's, which were known; one that is gone allows nothing.
+    if (grant.member === undefined && grant.personId === undefined)
+      await mustBeUsable(this.manager, { id: teamId, providers }, grant.providers);
     const limits = changedLimits(NO_LIMITS, grant);
     const creating = transacted(this.manager, async (manager) => {
       await check?.(manager);
@@ -125,7 +130,7 @@ export class KeysService {
    * @param check runs before the change, if something differs
    * @throws ServiceError not_found; invalid for an unknown provider; conflict if it was changed since `expected`, when its
    *   team has a key of this name, or when it is revoked: then only its name can be changed, to free it; invalid for an
-   *   owner of a key that a member created for themselves
+   *   owner of a key that a member created for themselves, or no expiry of one that needs recent sign-ins
    */
   async update(
     id: string,
@@ -136,17 +141,24 @@ export class KeysService {
     check?: (manager: EntityManager, key: KeyView) => Promise<void>,
   ): Promise<KeyView> {
     const work = async (manager: EntityManager, key: KeyView) => {
-      const differences = differing({ ...key, expiresAt: key.expires_at }, withoutLimits(change));
+      // Whoever sends back what they have read changes nothing.
+      const isAsRead = change.expiresAt?.toISOString() === key.expires_at;
+      const expiresAt = isAsRead ? key.expires_at : (key.latest_expiry ?? key.expires_at);
+      const differences = differing({ ...key, expiresAt }, withoutLimits(change));
       const limits = changedLimits(key, change);
       const limitsDiffer = !sameLimits(limits, key);
       if (differences.length === 0 && !limitsDiffer) return null;
       if (differences.includes('owner')) mustNotBeOwn(key);
       await check?.(manager, key);
       // A provider that the key has already may be gone by now.
-      if (differences.includes('providers')) await mustBeKnownProviders(manager, change.providers);
+      if (differences.includes('providers'))
+        await mustBeUsable(manager, await this.teams.in(manager).get(key.team_id), change.providers);
       if (limitsDiffer || differences.some((field) => field !== 'name')) mustNotBeRevoked(key);
       if (limitsDiffer) await this.limits.save(manager, 'key', id, limits);
-      await manager.update(GatewayKey, id, columnsOf(change));
+      // What does not differ is left out: it may be the latest expiry, which is not the present one.
+      const wanted = differences.includes('expiresAt') ? change.expiresAt : undefined;
+      const columns = columnsOf({ ...change, expiresAt: wanted });
+      await manager.update(GatewayKey, id, { ...columns, ...latestExpiry(key, wanted) });
       return {};
     };
     return unlessTaken(this.change(id, 'changed', by, expected, work, as));
@@ -159,7 +171,7 @@ export class KeysService {
    * @param graceSeconds 0 ends the previous one at once
    * @param as given: somebody who may change only some keys, see change()
    * @param check runs first in the transaction
-   * @throws ServiceError not_found; conflict if it was changed since `expected`, or is revoked or expired
+   * @throws ServiceError not_found; conflict if it was changed since `expected`, is revoked or expired, or has tokens only
    */
   async rotate(
     id: string,
@@ -174,6 +186,7 @@ export class KeysService {
     const work = async (manager: EntityManager, before: KeyView) => {
       await check?.(manager);
       mustNotBeRevoked(before);
+      mustHaveSecrets(before);
       if (before.expires_at !== null && Date.parse(before.expires_at) <= Date.now()) {
         throw ServiceError.of(
           'conflict',
@@ -182,13 +195,19 @@ export class KeysService {
         );
       }
       // TypeORM returns the rows of an UPDATE with their number.
-      const [older] = await manager.query<[{ prefix: string }[], number]>(END_OLDER_SECRETS, [id]);
+      const [older] = await manager.query<[{ id: string; prefix: string }[], number]>(END_OLDER_SECRETS, [
+        id,
+      ]);
       ended = older.map(({ prefix }) => prefix);
       await manager.query(END_SECRET, [id, graceSeconds]);
-      await manager.query(END_TOKENS, [id]);
+      const [[tokens]] = await manager.query<[{ tokens_valid_from: Date }[], number]>(END_TOKENS, [id]);
       secret = await insertSecret(manager, id);
       await manager.increment(GatewayKey, { id }, 'version', 1);
-      return { grace_seconds: graceSeconds, ...(ended.length > 0 && { ended_secrets: ended }) };
+      return {
+        grace_seconds: graceSeconds,
+        ...(ended.length > 0 && { ended_secrets: ended, ended_secret_ids: older.map(({ id }) => id) }),
+        tokens_valid_from: tokens!.tokens_valid_from.toISOString(),
+      };
     };
     const key = await this.change(id, 'rotated', by, expected, work, as);
     return { key, secret, ended };
@@ -258,6 +277,33 @@ async function isOwn(manager: EntityManager, id: string, owner: Access): Promise
 function mustNotBeOwn({ self_service: isOwn }: KeyView): void {
   if (isOwn)
     throw ServiceError.of('invalid', 'owner', 'is the member who created this key, and cannot be changed');
+}
+
+/**
+ * The expiry of a key that needs recent sign-ins: the new one is the latest, and the last sign-in counts as before.
+ *
+ * @throws ServiceError invalid for none
+ */
+function latestExpiry({ latest_expiry, expires_at }: KeyView, wanted: Date | null | undefined) {
+  if (latest_expiry === null || wanted === undefined) return false;
+  if (wanted === null)
+    throw ServiceError.of(
+      'invalid',
+      'expires_at',
+      'must be a time: this key works only while its owner signs in, and no longer than that time',
+    );
+  const present = new Date(expires_at ?? latest_expiry);
+  return { latestExpiry: wanted, expiresAt: wanted < present ? wanted : present };
+}
+
+/** @throws ServiceError conflict for a key of sign-ins: its owner would not get the secret, and a secret has no end */
+function mustHaveSecrets({ origin }: KeyView): void {
+  if (origin === 'sign_in')
+    throw ServiceError.of(
+      'conflict',
+      'origin',
+      'this key is for sign-ins and has no secret; revoke it, or end its sign-ins',
+    );
 }
 
 function mustNotBeRevoked({ revoked_at }: Pick<KeyView, 'revoked_at'>): void {

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { Access } from '../admin/access/access.js';
 import { differing } from '../audit/audited.js';
+import { mustChangeLess } from '../audit/recent-changes.js';
 import type { Expected } from '../database/revision.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
@@ -12,15 +13,14 @@ import type { TeamView } from '../teams/teams.schema.js';
 import type { IssuedKey, RotatedKey } from './insert-key.js';
 import type { KeyView, NewKey } from './keys.schema.js';
 import { type KeyChange, KeysService } from './keys.service.js';
-import { mustChangeLess } from './own-keys.service.js';
-import { Turns } from './turns.js';
+import { Turns } from '../admin/access/turns.js';
 
 /** Changes an hour of one lead, who could flood the audit log otherwise. Revoking is always possible. */
 const MAX_CHANGES = 200;
 
 /**
  * What the lead of a team (role `lead`) does with all keys of the team: everything but what reaches beyond the team. That
- * is `endpoints: all`, which shares files with other teams; WebSockets, which hold connections of the process; providers
+ * is `endpoints: all`, which shares files with other teams, unlike `own`; WebSockets, which hold connections of the process; providers
  * that an administrator has not named for the team's keys; who is charged; and responses of one person shown to another.
  */
 @Injectable()

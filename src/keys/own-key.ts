@@ -15,18 +15,40 @@ export function isOwnSql(first: number): string {
          ELSE true END`;
 }
 
+/** Whether a user was ended; their end waits until the transaction is over, and then sees what it has created. */
+export const IS_ENDED = `
+  SELECT ended_at IS NOT NULL AS ended FROM person
+  WHERE issuer = substr(split_part($1, '#', 1), 5) AND subject = substr($1, strpos($1, '#') + 1) FOR SHARE`;
+
 /** Values of isOwnSql(): ID and name. */
-export function ownerValues({ actor, userId }: Access): [string, string] {
+export function ownerValues({ actor, userId }: Pick<Access, 'actor' | 'userId'>): [string, string] {
   // An earlier version called users without a verified e-mail address by their ID alone, as if it were an address.
   const [, sub] = /^sso:sub:([^@]*)$/.exec(actor.name) ?? [];
   return [userId, sub === undefined ? actor.name : `sso:${sub}`];
 }
 
 /**
- * Providers that the key `k` of the team `t` may use; null for all. A member's own key stays within those that the team
- * lets its members use, also if these have changed since.
+ * The lists of names that limit the providers of the key `k` of the team `t`: its own, that of the team and, of a member's
+ * own key, those that the team lets its members use. All of them count, also if they have changed since it was created.
  */
-export const GRANTED_PROVIDERS = `
-  CASE WHEN k.owner IS NULL OR jsonb_typeof(t.self_service->'providers') IS DISTINCT FROM 'array' THEN k.providers
-       ELSE ARRAY(SELECT value FROM jsonb_array_elements_text(t.self_service->'providers')
-                  WHERE k.providers IS NULL OR value = ANY (k.providers)) END`;
+export const PROVIDER_LISTS = `
+  k.providers, t.providers AS team_providers,
+  CASE WHEN k.owner IS NOT NULL AND jsonb_typeof(t.self_service->'providers') = 'array'
+       THEN t.self_service->'providers' END AS member_providers`;
+
+export interface ProviderLists {
+  providers: string[] | null;
+  team_providers: string[] | null;
+  member_providers: string[] | null;
+}
+
+/** The names of providers and routes that are on all lists; null: there is no list. */
+export function grantedProviders({
+  providers,
+  team_providers,
+  member_providers,
+}: ProviderLists): string[] | null {
+  return [providers, team_providers, member_providers].reduce((some, list) =>
+    some === null || list === null ? (some ?? list) : some.filter((name) => list.includes(name)),
+  );
+}

@@ -1,26 +1,27 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import type { Access } from '../admin/access/access.js';
-import { changesInLastHour } from '../audit/recent-changes.js';
+import { type Access, isSingleSignOn } from '../admin/access/access.js';
+import { mustChangeLess } from '../audit/recent-changes.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { LimitMembers } from '../limit-rules/limit-rules.schema.js';
-import type { SelfService } from '../teams/self-service.js';
+import { type SelfService, shownSelfService } from '../teams/self-service.js';
 import { TeamsService } from '../teams/teams.service.js';
 import type { IssuedKey, RotatedKey } from './insert-key.js';
 import type { Allowance, KeyView, NewKey } from './keys.schema.js';
 import { KeysService } from './keys.service.js';
-import { isOwnSql, ownerValues } from './own-key.js';
-import { Turns } from './turns.js';
+import { IS_ENDED, isOwnSql, ownerValues } from './own-key.js';
+import { Turns } from '../admin/access/turns.js';
 
 const DAY_MS = 86_400_000;
 
 /** Members of a new key that a member of a team may choose. */
 const CHOICES = ['team', 'name', 'expires_at'];
 
-/** Waits for other keys that are being created in the team, so that all of them are counted. */
-const LOCK_TEAM = 'SELECT FROM team WHERE id = $1 FOR UPDATE';
+/** Waits for other keys that are being created in the team, so that all of them are counted, and for changes of the team. */
+const LOCK_TEAM = 'SELECT self_service FROM team WHERE id = $1 FOR UPDATE';
 /** LEAST ignores null. A budget resets with each calendar month. */
 const COUNT = `
   SELECT count(*)::int AS count FROM gateway_key k
@@ -34,9 +35,6 @@ const MONTH = `
 
 /** Changes an hour of one member, who could flood the audit log otherwise. Revoking is always possible. */
 const MAX_CHANGES = 20;
-/** Waits for other changes of the member, so that all of them are counted. */
-const LOCK_ACTOR = 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))';
-
 /** What members of a team (role `team`) do with keys of their own, within what the team allows. */
 @Injectable()
 export class OwnKeysService {
@@ -65,12 +63,13 @@ export class OwnKeysService {
     if (more !== undefined)
       throw ServiceError.of('forbidden', more, `only ${CHOICES.join(', ')} are yours to choose`);
     const { name, expires_at: wanted } = key;
+    const expiry = withSignIns(expiryOf(wanted, allowed), allowed, by);
     const create = () =>
       this.keys.create(
         {
           team: teamId,
           name,
-          expiresAt: expiryOf(wanted, allowed),
+          ...expiry,
           providers: allowed.providers,
           endpoints: 'inference',
           idempotency: 'forward',
@@ -79,6 +78,7 @@ export class OwnKeysService {
         },
         by.actor,
         async (manager) => {
+          await mustNotBeEnded(manager, by);
           await this.mustBeFewer(manager, teamId, by, allowed);
           await mustChangeLess(manager, by.actor.name, MAX_CHANGES);
         },
@@ -95,6 +95,7 @@ export class OwnKeysService {
     const { id, name, self_service: allowed } = await this.teams.resolve(team, by.scope);
     mustBeAllowed(allowed);
     const { keys_per_user, max_days, budget_usd_per_month: budget, providers } = allowed;
+    const { sign_in_within_days } = allowed;
     const [month] = await this.manager.query<[{ since: Date; until: Date }]>(MONTH, [
       this.env.budgetTimezone,
     ]);
@@ -105,6 +106,7 @@ export class OwnKeysService {
       counted_since: budget === null ? null : month.since.toISOString(),
       max_days,
       latest_expiry: expiryOf(null, allowed).toISOString(),
+      sign_in_within_days: isSingleSignOn(by) ? sign_in_within_days : null,
       budget_usd_per_month: budget,
       budget_resets_at: budget === null ? null : month.until.toISOString(),
       providers,
@@ -155,7 +157,15 @@ export class OwnKeysService {
     allowed: SelfService,
   ): Promise<void> {
     const { keys_per_user: most, budget_usd_per_month: budget } = allowed;
-    await manager.query(LOCK_TEAM, [teamId]);
+    const [team] = await manager.query<{ self_service: SelfService | null }[]>(LOCK_TEAM, [teamId]);
+    const present = team?.self_service ?? null;
+    // The key would have what the team allowed before, without a rule that has been set for all keys meanwhile.
+    if (present === null || !isDeepStrictEqual(shownSelfService(present), allowed))
+      throw ServiceError.of(
+        'conflict',
+        'team',
+        'what its members may create was changed meanwhile; try again',
+      );
     const count = await this.count(manager, teamId, owner, allowed);
     if (count < most) return;
     throw ServiceError.of(
@@ -165,17 +175,6 @@ export class OwnKeysService {
         (budget === null ? ', or revoke one first' : ': those that ended in this month count too'),
     );
   }
-}
-
-/** @param most changes in an hour @throws ServiceError conflict for one more */
-export async function mustChangeLess(manager: EntityManager, actor: string, most: number): Promise<void> {
-  await manager.query(LOCK_ACTOR, [`own keys of ${actor}`]);
-  const count = await changesInLastHour(manager, actor);
-  if (count < most) return;
-  throw new ServiceError(
-    'conflict',
-    `You have made ${count} changes in the last hour, of at most ${most}. Try again later. You can still revoke keys.`,
-  );
 }
 
 function mustBeAllowed(allowed: SelfService | null): asserts allowed is SelfService {
@@ -191,8 +190,22 @@ function expiryOf(wanted: Date | null, { max_days: days }: SelfService): Date {
   return wanted;
 }
 
+/** Whoever asks has signed in, at most 8 hours ago. */
+function withSignIns(latestExpiry: Date, { sign_in_within_days: days }: SelfService, by: Access) {
+  // Absent in settings of earlier versions.
+  if (days == null || !isSingleSignOn(by)) return { expiresAt: latestExpiry };
+  const next = new Date(Date.now() + days * DAY_MS);
+  return { expiresAt: next < latestExpiry ? next : latestExpiry, latestExpiry };
+}
+
 function budgetOf({ budget_usd_per_month: usd }: SelfService): LimitMembers {
   if (usd === null) return {};
   const rules = { mode: 'block', unpriced: 'reject', reservation: 'typical' } as const;
   return { budgets: [{ usd, period: 'month', ...rules, alert_at: [] }] };
+}
+
+/** @throws ServiceError forbidden for a person who was ended while they made the request */
+async function mustNotBeEnded(manager: EntityManager, { userId }: Access): Promise<void> {
+  const [person] = await manager.query<{ ended: boolean }[]>(IS_ENDED, [userId]);
+  if (person?.ended === true) throw new ServiceError('forbidden', 'Your access was ended.');
 }

@@ -32,12 +32,15 @@ const save = (owner: string, constraint: string) => `
 const SAVE_KNOWN = save('$1::uuid, NULL', 'limit_rule_key');
 const SAVE_NEW = save('gen_random_uuid(), $1::uuid', 'limit_rule_owner_key');
 
+/**
+ * `limit_sweep()` removes what was used of them: a change of rules that locked meters could deadlock with the settlement of a
+ * job, which has locked the job and waits for a meter.
+ */
 const REMOVE = `
   DELETE FROM limit_rule r
   WHERE (scope_id = $1 OR owner_id = $1) AND NOT EXISTS (
     SELECT FROM jsonb_to_recordset($2) AS x (scope text, resource text, period text, filter text)
-    WHERE (x.scope, x.resource, x.period, x.filter) = (r.scope, r.resource, r.period, r.filter))
-  RETURNING id`;
+    WHERE (x.scope, x.resource, x.period, x.filter) = (r.scope, r.resource, r.period, r.filter))`;
 
 /** The order in which their meters are locked; above 0, all replicas share them. */
 const RANKS: Record<LimitOwner, number> = { key: 0, team: 0, group: 1, installation: 2 };
@@ -59,13 +62,6 @@ const BY_NUMBER =
 
 /** Limits of what callers say of a call. */
 const OF_SAID = "SELECT count(*)::int AS count FROM limit_rule WHERE scope ~ '_(end_user|session)$'";
-
-/** What somebody has locked is left to `limit_sweep()`: a change waits for no exchange, and blocks none. */
-const REMOVE_USE = ['limit_meter', 'limit_hold', 'limit_slot', 'limit_spent'].map(
-  (table) => `
-  DELETE FROM ${table} t USING (SELECT ctid FROM ${table} WHERE rule_id = ANY ($1) FOR UPDATE SKIP LOCKED) unlocked
-  WHERE t.ctid = unlocked.ctid`,
-);
 
 export type NumberedRule = Pick<LimitRule, 'id' | 'scope' | 'resource' | 'period' | 'filter'> & {
   owner: string;
@@ -108,7 +104,7 @@ export class LimitRules {
     await this.mustKnow(manager, ownerId, values);
     const rules = values.map((rule) => ({ id: uuidv7(), filter: filterText(rule), ...rule }));
     const json = JSON.stringify(rules);
-    const [removed] = await manager.query<[{ id: string }[], number]>(REMOVE, [ownerId, json]);
+    await manager.query(REMOVE, [ownerId, json]);
     const known = rules.filter(isKnownBefore);
     const others = rules.filter((rule) => !isKnownBefore(rule));
     if (others.length > 0) await mustBeUpgraded(manager);
@@ -128,11 +124,6 @@ export class LimitRules {
       { owner, ownerId },
       counted.map(({ id }) => id),
     );
-    // At last: what waits for a job that is being settled has no meter locked.
-    if (removed.length > 0) {
-      const ids = [removed.map(({ id }) => id)];
-      for (const sql of REMOVE_USE) await manager.query(sql, ids);
-    }
   }
 
   /** Those that are there may name a provider that was removed. */
@@ -145,7 +136,7 @@ export class LimitRules {
     if (named.size === 0) return;
     const present = await manager.query<{ name: string }[]>(PROVIDERS_OF, [ownerId]);
     for (const { name } of present) named.delete(name);
-    await mustBeKnownProviders(manager, [...named], 'providers', { orRoutes: false });
+    await mustBeKnownProviders(manager, [...named], 'providers');
   }
 
   private mustBeRead({ each_end_user: users, each_session: sessions }: ShownLimits): void {

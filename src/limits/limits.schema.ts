@@ -19,6 +19,7 @@ import {
   LIMIT_PERIODS,
   LIMIT_RESOURCES,
   LIMIT_SCOPES,
+  UNPRICED_MODES,
 } from '../limit-rules/limit-rule.entity.js';
 
 const LIMIT_STATES = ['ok', 'warned', 'exhausted', 'blocking'] as const;
@@ -65,6 +66,11 @@ export const limitSchema = z
       description: '`minute`: any 60 seconds; `at_once`: at the same time; else the period of a budget.',
     }),
     mode: z.enum(BUDGET_MODES).meta({ description: '`block` rejects calls; `warn` only counts.' }),
+    unpriced: z.enum(UNPRICED_MODES).nullable().meta({
+      description:
+        'What a budget in USD does with calls without a price: `reject`; `allow`: they pass, and `used` leaves them out. Null for what is not in USD.',
+      example: 'reject',
+    }),
     amount: z.string().meta({ description: `The limit. ${AMOUNT}`, example: '500.00' }),
     credited: z
       .string()

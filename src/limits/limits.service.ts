@@ -65,7 +65,7 @@ const select = (meters = 'true') => `
                    ELSE 'ok' END AS state
     FROM (
       SELECT r.id, r.scope, g.name AS group, t.name AS team, k.name AS key, r.providers, r.models, COALESCE(r.owner_id, r.scope_id) AS owner_id, NULLIF(m.subject, '') AS subject,
-             r.resource, r.period, r.mode, r.amount::text, COALESCE(m.credited, 0)::text AS credited,
+             r.resource, r.period, r.mode, CASE r.resource WHEN 'usd' THEN r.unpriced END AS unpriced, r.amount::text, COALESCE(m.credited, 0)::text AS credited,
              COALESCE(m.used, 0)::text AS used, COALESCE(m.holding, 0)::text AS held,
              GREATEST(r.amount + COALESCE(m.credited - m.used - m.holding, 0), 0)::text AS "left",
              LEAST(COALESCE(m.refused, 0), ${Number.MAX_SAFE_INTEGER})::float8 AS refused, (SELECT min(at) FROM unnest(r.alert_at) at) AS alert_from,
@@ -297,6 +297,7 @@ function limitView(row: LimitRow): LimitView {
     resource: row.resource,
     period: row.period,
     mode: row.mode,
+    unpriced: row.unpriced,
     amount: shown(row.amount),
     credited: shown(row.credited),
     used: shown(row.used),

@@ -58,7 +58,7 @@ export class CallMetrics {
       'kind',
     );
     const histogram = (name: string, help: string, pick: (figures: ProviderFigures) => Durations) =>
-      instruments.histogram(new DurationMetric(name, help, () => this.durations(pick)));
+      instruments.histogram(new DurationMetric(name, help, ['provider'], () => this.durations(pick)));
     histogram(
       'postern_call_overhead_seconds',
       'From the request head to forwarding, without waiting for a small body.',

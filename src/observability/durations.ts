@@ -30,6 +30,7 @@ export class DurationMetric {
   constructor(
     readonly name: string,
     readonly help: string,
+    readonly labelNames: readonly string[],
     private readonly series: () => Iterable<readonly [labels: Record<string, string>, Durations]>,
   ) {}
 

@@ -2,27 +2,15 @@ import { Logger } from '@nestjs/common';
 import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
 import type { DurationMetric } from './durations.js';
 
-/**
- * One value of a metric, with its labels.
- *
- * @beta
- */
+/** One value of a metric, with its labels. */
 export type Sample = readonly [labels: Record<string, string>, value: number];
 
-/**
- * The value of a metric when it is scraped: one number, or one for each set of labels.
- *
- * @beta
- */
+/** The value of a metric when it is scraped: one number, or one for each set of labels. */
 export type Reading = () => number | Iterable<Sample>;
 
 const REMIND_MS = 60_000;
 
-/**
- * Registers metrics that are read when they are scraped. Modules count in plain numbers, so this adds no cost per call.
- *
- * @beta
- */
+/** Registers metrics that are read when they are scraped. Modules count in plain numbers, so this adds no cost per call. */
 export class Instruments {
   private readonly logger = new Logger('Metrics');
   private readonly loggedAt = new Map<string, number>();

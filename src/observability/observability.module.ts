@@ -3,6 +3,7 @@ import { AdminModule } from '../admin/admin.module.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { ProxyModule } from '../proxy/proxy.module.js';
+import { RegressionsModule } from '../regressions/regressions.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { RoutesModule } from '../routes/routes.module.js';
 import { CallMetrics } from './call-metrics.js';
@@ -16,7 +17,15 @@ import { StateMetrics } from './state-metrics.js';
 import { TracingService } from './tracing.service.js';
 
 @Module({
-  imports: [AdminModule, ProxyModule, RequestLogModule, AuthModule, IdempotencyModule, RoutesModule],
+  imports: [
+    AdminModule,
+    ProxyModule,
+    RegressionsModule,
+    RequestLogModule,
+    AuthModule,
+    IdempotencyModule,
+    RoutesModule
+  ],
   controllers: [HealthController, MetricsController],
   providers: [
     ShutdownService,

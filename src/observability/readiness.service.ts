@@ -5,6 +5,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { LookupPool } from '../database/lookup-pool.js';
+import { Regressions } from '../regressions/regressions.service.js';
 import { KeyChangesService } from '../auth/key-changes.service.js';
 import { Journal } from '../request-log/journal/journal.js';
 import { LogWriter } from '../request-log/writer/log-writer.js';
@@ -36,6 +37,7 @@ export class ReadinessService {
     private readonly journal: Journal,
     private readonly writer: LogWriter,
     private readonly shutdown: ShutdownService,
+    private readonly regressions: Regressions,
     @InjectSettings() private readonly env: Settings,
   ) {}
 
@@ -62,6 +64,7 @@ export class ReadinessService {
     else if (journal.degraded !== null) minor.push('the journal is degraded');
     if (this.writer.future.count > 0)
       minor.push('rows wait because they start more than 2 days ahead of the database; check the clocks');
+    minor.push(...this.regressions.reasons);
     minor.push(...this.checks.flatMap((reasons) => reasons()));
     const status = fatal.length > 0 ? 'unavailable' : minor.length > 0 ? 'degraded' : 'ok';
     return { status, reasons: [...fatal, ...minor] };

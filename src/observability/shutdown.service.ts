@@ -58,7 +58,7 @@ export class ShutdownService {
     for (const server of adapter.servers) server.close();
     const deadline = performance.now() + (atOnce ? 0 : shutdownGraceMs);
     // A call can outlive its client's request, so that a duplicate request gets the response.
-    const open = () => Math.max(adapter.openRequests, this.log.underWay);
+    const open = () => Math.max(adapter.openRequests, this.log.openCount);
     while (open() > 0 && performance.now() < deadline) {
       this.webSockets.closeQuiet(deadline);
       await sleep(POLL_MS);
@@ -72,7 +72,7 @@ export class ShutdownService {
     // The calls see their lost clients first, so that errors of the provider side are not taken for the cause.
     await sleep(0);
     await this.pools.close();
-    // The rows of the calls that were cut follow a few ticks later; the log must have them before it is closed.
+    // The rows of the last calls, and of those that were cut, follow with their token counts; the log must have them before it is closed.
     const bound = performance.now() + CUT_MS;
     while (this.log.underWay > 0 && performance.now() < bound) await sleep(POLL_MS);
   }

@@ -15,6 +15,7 @@ import { FinishingCalls } from '../proxy/exchange/finishing-calls.service.js';
 import { UpstreamPools } from '../proxy/upstream/upstream-pools.js';
 import { JournalDrainService } from '../request-log/journal/journal-drain.service.js';
 import { Journal } from '../request-log/journal/journal.js';
+import { LostRowsService } from '../request-log/journal/lost-rows.service.js';
 import { LogWriter } from '../request-log/writer/log-writer.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
 import type { Instruments } from './instruments.js';
@@ -28,6 +29,7 @@ export class StateMetrics {
     private readonly journal: Journal,
     private readonly writer: LogWriter,
     private readonly drain: JournalDrainService,
+    private readonly lost: LostRowsService,
     private readonly keys: KeyCache,
     private readonly lookup: KeyLookupService,
     private readonly claims: ClaimsService,
@@ -98,6 +100,22 @@ export class StateMetrics {
       'postern_journal_oldest_seconds',
       'Age of the oldest journal file that is still needed; 0 without one.',
       () => journal.oldestMs / 1_000,
+    );
+    on.gauge(
+      'postern_journal_kept_bytes',
+      'Size of the finished journal files that are kept, those of earlier process runs included.',
+      () => journal.kept.bytes,
+    );
+    on.gaugeBy(
+      'min',
+      'postern_journal_kept_seconds',
+      'So far back, every row that Postgres has acknowledged is still in a journal file; 0 if none are kept.',
+      () => journal.kept.coveredMs / 1_000,
+    );
+    on.counter(
+      'postern_journal_put_back_rows_total',
+      'Rows that Postgres had acknowledged and lost, and that were written again from kept journal files.',
+      () => this.lost.counts.rows,
     );
     on.counter(
       'postern_journal_recovered_rows_total',

@@ -1,10 +1,6 @@
 import { userInfo } from 'node:os';
 
-/**
- * Who makes a change.
- *
- * @beta
- */
+/** Who makes a change. */
 export interface Actor {
   /** `admin-token`, `token:<name>`, `sso:<user>`, `cli:<user of the operating system>` or `start`. */
   name: string;

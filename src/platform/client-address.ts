@@ -63,9 +63,14 @@ export class ClientAddress {
         if (!includes(this.trusted, address)) break;
       }
     }
-    if (isIP(address) === 0) return null;
-    return this.detail === 'truncated' ? truncate(address) : address;
+    return isIP(address) === 0 ? null : keptAddress(address, this.detail);
   }
+}
+
+/** An address as it may be kept; null if it may not. */
+export function keptAddress(address: string, detail: ClientDetail): string | null {
+  if (detail === 'none') return null;
+  return detail === 'truncated' ? truncate(address) : address;
 }
 
 /** By what to count those who guess: an IPv4 address, the /64 of an IPv6 one, for whoever has one address of it has all. */

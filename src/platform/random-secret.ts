@@ -1,4 +1,4 @@
-import { getRandomValues } from 'node:crypto';
+import { createHmac, getRandomValues } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -11,11 +11,26 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 /** Generates a secret from the operating system's CSPRNG, without modulo bias. */
 export function randomSecret(prefix: string): string {
+  const bytes = new Uint8Array(64);
+  return secretFrom(prefix, () => getRandomValues(bytes));
+}
+
+/**
+ * The secret that a key derives from a text: the same each time, and of no use to find the text or the key. It has as many
+ * random bits as the key and the text have, at most 190.
+ */
+export function derivedSecret(prefix: string, key: Buffer, text: string): string {
+  let block = 0;
+  return secretFrom(prefix, () =>
+    createHmac('sha512', key).update(`${block++}\0${prefix}\0${text}`).digest(),
+  );
+}
+
+function secretFrom(prefix: string, next: () => Uint8Array): string {
   const length = prefix.length + RANDOM_LENGTH;
   let body = prefix;
-  const bytes = new Uint8Array(64);
   while (body.length < length) {
-    for (const byte of getRandomValues(bytes)) {
+    for (const byte of next()) {
       // 248 = 4 * 62: higher bytes would favour the first eight letters.
       if (byte < 248 && body.length < length) body += ALPHABET[byte % 62];
     }

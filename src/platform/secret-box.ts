@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 
 /**
  * Seals what is secret at rest. A sealed value contains the ID of its master key and opens only in the place it was
@@ -30,9 +37,10 @@ export class SecretBoxError extends Error {
   }
 }
 
+/** As a KeyObject: with the bytes, Node 24 takes 20 µs more for each HMAC and each cipher. */
 interface MasterKey {
   id: Buffer;
-  key: Buffer;
+  key: KeyObject;
 }
 
 /** A box that seals with one master key and opens what that one or the one before it sealed. */
@@ -83,7 +91,8 @@ export class SecretBox {
 }
 
 /** The id distinguishes keys and reveals nothing about them. */
-function withId(key: Buffer): MasterKey {
+function withId(bytes: Buffer): MasterKey {
+  const key = createSecretKey(bytes);
   const id = createHmac('sha256', key).update('postern master key id').digest().subarray(0, KEY_ID_BYTES);
   return { id, key };
 }
@@ -92,8 +101,8 @@ function withId(key: Buffer): MasterKey {
  * Each place has a key of its own, derived from the master key (NIST SP 800-108, one block in counter mode): random
  * nonces are safe for 2^32 values under one key (SP 800-38D 8.3), which stored responses could reach under a shared one.
  */
-function keyFor({ key }: MasterKey, context: string): Buffer {
-  return createHmac('sha256', key).update(`\x01postern secret box\0${context}`).digest();
+function keyFor({ key }: MasterKey, context: string): KeyObject {
+  return createSecretKey(createHmac('sha256', key).update(`\x01postern secret box\0${context}`).digest());
 }
 
 function associated(header: Buffer, context: string): Buffer {

@@ -3,7 +3,7 @@ import { divideHalfUp, formatDecimal, parseDecimal } from '../platform/decimal.j
 import { PRICE_SCALE, type Prices, type Tier, UNIT_SCALE } from './cost.js';
 import { type ExtraPrices, type ExtraUnit } from './costs/units.js';
 
-/** A price of the catalogue, as it is stored. */
+/** A price of the catalog, as it is stored. */
 export interface CatalogPrice extends Prices {
   /** ISO 8601. */
   effective_from: string;
@@ -67,10 +67,10 @@ const BATCH: Readonly<Record<string, Tier>> = {
 const ALWAYS = new Date(0).toISOString();
 
 /**
- * The prices of a model of the catalogue, one for each date from which a price applies.
+ * The prices of a model of the catalog, one for each date from which a price applies.
  *
  * @param catalog the price list
- * @returns none if the catalogue has no price for tokens, and one for something else that providers do not report, such as
+ * @returns none if the catalog has no price for tokens, and one for something else that providers do not report, such as
  *   messages
  */
 export function catalogPrices({ id, prices }: ModelInfo, catalog: string): CatalogPrice[] {
@@ -121,7 +121,7 @@ function priceFrom(all: readonly ConditionalPrice[], from: string, isFree: boole
   return {
     ...base,
     effective_from: from,
-    // The catalogue has it for a thousand requests.
+    // The catalog has it for a thousand requests.
     per_call: typeof perCall === 'number' ? decimal(perCall / 1_000) : null,
     tiers: tiers.length === 0 ? null : tiers,
   };
@@ -177,7 +177,7 @@ function perThousandSeconds(hourly: number): string {
   return formatDecimal(divideHalfUp(price * THOUSAND, SECONDS_OF_HOUR), UNIT_SCALE);
 }
 
-/** The shortest text of a number is the decimal that the catalogue's author wrote; digits beyond the scale are rounded. */
+/** The shortest text of a number is the decimal that the catalog's author wrote; digits beyond the scale are rounded. */
 function decimal(price: number): string {
   return formatDecimal(parseDecimal(String(price), PRICE_SCALE)!, PRICE_SCALE);
 }

@@ -17,7 +17,7 @@ export interface CatalogQuestion {
 
 export interface CatalogAnswer {
   id: number;
-  /** Empty if the catalogue does not have the model. */
+  /** Empty if the catalog does not have the model. */
   prices: CatalogPrice[];
 }
 
@@ -26,7 +26,7 @@ interface Asked {
   reject: (error: Error) => void;
 }
 
-/** The price catalogue, in a thread of its own that runs while it is needed. */
+/** The price catalog, in a thread of its own that runs while it is needed. */
 @Injectable()
 export class CatalogService implements OnApplicationShutdown {
   readonly version = catalogVersion();
@@ -44,13 +44,13 @@ export class CatalogService implements OnApplicationShutdown {
   }
 
   /**
-   * The prices of a model; none if the catalogue does not have it.
+   * The prices of a model; none if the catalog does not have it.
    *
-   * @throws Error if the catalogue cannot be loaded; it is tried again after a minute
+   * @throws Error if the catalog cannot be loaded; it is tried again after a minute
    */
   resolve(catalog: string, model: string): Promise<CatalogPrice[]> {
     if (this.stopped || performance.now() < this.pausedUntil)
-      return Promise.reject(new Error('the price catalogue is not available'));
+      return Promise.reject(new Error('the price catalog is not available'));
     const id = ++this.lastId;
     return new Promise((resolve, reject) => {
       this.asked.set(id, { resolve, reject });
@@ -80,11 +80,11 @@ export class CatalogService implements OnApplicationShutdown {
     });
     worker.on('error', (error) => {
       this.pausedUntil = performance.now() + PAUSE_MS;
-      this.logger.error(`The price catalogue could not be used: ${describeError(error)}`);
+      this.logger.error(`The price catalog could not be used: ${describeError(error)}`);
     });
     worker.on('exit', () => {
       if (this.worker === worker) this.worker = null;
-      for (const { reject } of this.asked.values()) reject(new Error('the price catalogue has ended'));
+      for (const { reject } of this.asked.values()) reject(new Error('the price catalog has ended'));
       this.asked.clear();
     });
     return worker;
@@ -96,7 +96,7 @@ export class CatalogService implements OnApplicationShutdown {
   }
 }
 
-/** Increased when prices are read from the same catalogue in another way, so that stored ones are replaced. */
+/** Increased when prices are read from the same catalog in another way, so that stored ones are replaced. */
 const READING = 2;
 
 function catalogVersion(): string {

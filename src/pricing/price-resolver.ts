@@ -10,7 +10,7 @@ import { CompiledPrice } from './cost.js';
 import { findPrices, isOutdated, type PricedModel, type PriceRow, storeCatalogPrices } from './price-rows.js';
 
 const MAX_MODELS = 10_000;
-/** While the catalogue is unavailable, a model without a price of its own is looked up again after this time. */
+/** While the catalog is unavailable, a model without a price of its own is looked up again after this time. */
 const RETRY_MS = 60_000;
 
 /** Prices that change more often than they can be read are read at the next call. */
@@ -27,7 +27,7 @@ export interface DatedPrice {
 export type ModelPrices = readonly DatedPrice[];
 
 /**
- * Finds the price of a model. Custom prices come before the catalogue, those for the provider itself before those for its
+ * Finds the price of a model. Custom prices come before the catalog, those for the provider itself before those for its
  * price list, then the longest match, then the one in the case of the call, then the latest that has begun. Results, also
  * empty ones, are cached until a price changes.
  */
@@ -140,7 +140,7 @@ export class PriceResolver {
     return true;
   }
 
-  /** Stores what the catalogue has of this model. @returns whether it has any */
+  /** Stores what the catalog has of this model. @returns whether it has any */
   private async askCatalog(called: PricedModel): Promise<boolean> {
     const prices = await this.catalog.resolve(called.catalog!, called.model);
     if (prices.length === 0) return false;

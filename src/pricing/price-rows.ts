@@ -41,8 +41,8 @@ export function priceRow(row: StoredRow): PriceRow {
 }
 
 /**
- * All prices that may apply to these models. Only a custom price has a pattern: a model of the catalogue is stored under the
- * name that was called, in which an asterisk means nothing. Custom prices match in any case, as the catalogue does: many
+ * All prices that may apply to these models. Only a custom price has a pattern: a model of the catalog is stored under the
+ * name that was called, in which an asterisk means nothing. Custom prices match in any case, as the catalog does: many
  * providers take names of models so, and a caller must not choose its price by the case in which it writes one.
  */
 const FIND = `${SELECT_PRICES}, called.place::int
@@ -65,10 +65,10 @@ export async function findPrices(pool: LookupPool, models: readonly PricedModel[
   return found;
 }
 
-/** Start of the note of a price that was taken from the catalogue; its version follows. */
+/** Start of the note of a price that was taken from the catalog; its version follows. */
 const NOTE = 'genai-prices';
 
-/** Stores what the catalogue has, and corrects what an older version of it had. */
+/** Stores what the catalog has, and corrects what an older version of it had. */
 const STORE = `
   INSERT INTO price (id, catalog, model, source, ${STORED_COLUMNS.join(', ')})
   SELECT r.id, $2, $3, 'catalog', ${STORED_COLUMNS.map((name) => (name === 'note' ? '$4' : `r.${name}`)).join(', ')}
@@ -79,7 +79,7 @@ const STORE = `
   SET ${STORED_COLUMNS.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}, version = price.version + 1
   WHERE price.note IS DISTINCT FROM EXCLUDED.note`;
 
-/** @param version of the catalogue, such as 0.1.8 */
+/** @param version of the catalog, such as 0.1.8 */
 export async function storeCatalogPrices(
   pool: LookupPool,
   { catalog, model }: PricedModel,
@@ -90,7 +90,7 @@ export async function storeCatalogPrices(
   await pool.query(STORE, [JSON.stringify(rows), catalog, model, `${NOTE} ${version}`]);
 }
 
-/** Whether a price was taken from a catalogue older than this version. */
+/** Whether a price was taken from a catalog older than this version. */
 export function isOutdated({ source, note }: PriceRow, version: string): boolean {
   if (source !== 'catalog') return false;
   const [was, is] = [note?.slice(NOTE.length + 1) ?? '', version].map((text) => text.split('.').map(Number));

@@ -66,7 +66,7 @@ export class Price {
   })
   unitTiers!: Tier[] | null;
 
-  /** `catalog`: taken from the catalogue, and never changed by people. */
+  /** `catalog`: taken from the catalog, and never changed by people. */
   @Column('text')
   source!: PriceSource;
 

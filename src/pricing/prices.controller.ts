@@ -62,7 +62,7 @@ export class PricesController {
     operationId: 'createPrice',
     summary: 'Set a price',
     description:
-      'Custom prices come before the catalogue. Rows without a cost of the last 7 days get theirs within minutes; for all others use `reprice`.',
+      'Custom prices come before the catalog. Rows without a cost of the last 7 days get theirs within minutes; for all others use `reprice`.',
   })
   @ApiCreatedResponse({ standardSchema: priceSchema, description: 'The new price.', headers: ETAG })
   @ApiErrors(409, 413, 415)

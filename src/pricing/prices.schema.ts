@@ -167,7 +167,7 @@ export const priceSchema = z
     effective_from: timestamp(ABOUT.effective_from),
     ...amounts,
     source: z.enum(PRICE_SOURCES).meta({
-      description: '`catalog`: taken from the catalogue that comes with Postern; `custom`: set by people.',
+      description: '`catalog`: taken from the catalog that comes with Postern; `custom`: set by people.',
     }),
     version: version(),
     created_at: timestamp('When it was stored.'),
@@ -249,7 +249,7 @@ export const resolutionSchema = z
     price: priceSchema.nullable().meta({ description: 'The price that applies; null if none does.' }),
     reason: z.string().meta({
       description: 'Why this price, or why none.',
-      example: 'The price of the catalogue for gpt-4o-mini.',
+      example: 'The price of the catalog for gpt-4o-mini.',
     }),
   })
   .meta({ id: 'PriceResolution' });

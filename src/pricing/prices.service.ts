@@ -92,7 +92,7 @@ export class PricesService {
   /**
    * Changes a price. Rows of the log keep their cost until they are repriced.
    *
-   * @throws ServiceError not_found; conflict if it is of the catalogue, was changed since `expected`, or another price begins
+   * @throws ServiceError not_found; conflict if it is of the catalog, was changed since `expected`, or another price begins
    *   at that time
    */
   update(id: string, change: PriceChange, by: Actor, expected: Expected = null): Promise<PriceView> {
@@ -116,7 +116,7 @@ export class PricesService {
   /**
    * Removes a price. Rows of the log keep their cost, and the id of the price.
    *
-   * @throws ServiceError not_found; conflict if it is of the catalogue or was changed since `expected`
+   * @throws ServiceError not_found; conflict if it is of the catalog or was changed since `expected`
    */
   async remove(id: string, by: Actor, expected: Expected = null): Promise<void> {
     const request = { id, action: 'removed', by, expected, removes: true };
@@ -233,7 +233,7 @@ function mustBeCustom({ source }: PriceView): void {
   throw ServiceError.of(
     'conflict',
     'source',
-    'this price is taken from the catalogue; create a custom price, which comes before it',
+    'this price is taken from the catalog; create a custom price, which comes before it',
   );
 }
 

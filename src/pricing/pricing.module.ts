@@ -14,7 +14,7 @@ import { CostRepair } from './cost-repair.service.js';
 import { PricesModule } from './prices.module.js';
 import { AFTER_REPRICING } from './repricer.service.js';
 
-/** After the start, so that loading the catalogue delays nothing. */
+/** After the start, so that loading the catalog delays nothing. */
 const WARM_AFTER_MS = 1_000;
 
 /**

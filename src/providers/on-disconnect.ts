@@ -3,8 +3,6 @@ import { catalogOf } from './provider-catalog.js';
 /**
  * What happens to a call whose client disconnects before the response is complete: the call to the provider is cancelled, or
  * its response is read to the end, so that its usage is known.
- *
- * @beta
  */
 export type OnDisconnect = 'cancel' | 'finish';
 export const ON_DISCONNECT = ['cancel', 'finish'] as const satisfies readonly OnDisconnect[];

@@ -1,4 +1,4 @@
-/** Hosts of providers, with the price list (the ID of the provider in the price catalogue) that applies to each. */
+/** Hosts of providers, with the price list (the ID of the provider in the price catalog) that applies to each. */
 const CATALOGS: readonly (readonly [host: RegExp, catalog: string])[] = [
   [/^api\.openai\.com$/, 'openai'],
   [/^api\.anthropic\.com$/, 'anthropic'],

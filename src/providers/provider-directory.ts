@@ -9,7 +9,7 @@ import { normaliseProviderUrl } from '../platform/provider-url.js';
 /** Every stored provider in one snapshot, with the count of changes it reflects. No row: a null id. */
 export const READ_PROVIDERS = `
   SELECT c.value AS counted, p.id, p.name, p.url, p.auth, p.auth_settings, p.sealed_secret, p.is_default, p.enabled, p.catalog,
-    p.on_disconnect, p.version
+    p.on_disconnect, p.team_id, p.version
   FROM (${countOfChanges('providers')}) c LEFT JOIN provider p ON true`;
 
 export interface DirectoryRow {
@@ -24,6 +24,7 @@ export interface DirectoryRow {
   enabled: boolean;
   catalog: string | null;
   on_disconnect: OnDisconnect;
+  team_id: string | null;
   version: number;
 }
 
@@ -31,6 +32,8 @@ export interface DirectoryRow {
 export interface Entry {
   name: string;
   enabled: boolean;
+  /** ID of the only team that may use it; null: all teams. */
+  teamId: string | null;
   /** Its price list. */
   catalog: string | null;
   /** null: it cannot be used, `problem` says why. */
@@ -75,25 +78,23 @@ function entryOf(
   open: (id: string, sealed: Buffer) => string,
   sources: Sources,
 ): Entry {
-  const { name, enabled, catalog } = row;
+  const { name, enabled, catalog, on_disconnect: onDisconnect, team_id: teamId } = row;
+  const known = { name, enabled, teamId, catalog };
   try {
     // Checked again here: whoever writes to the table directly must not lead calls to where no provider may be.
     const { url, problem } = normaliseProviderUrl(row.url);
-    if (url === undefined) return { name, enabled, catalog, provider: null, problem: `its url ${problem}` };
+    if (url === undefined) return { ...known, provider: null, problem: `its url ${problem}` };
     const secret = row.sealed_secret && open(id, row.sealed_secret);
     const source = sources.of(id, storedCredential(row, url, secret));
+    const revision = `${id} ${row.version}`;
     return {
-      name,
-      enabled,
-      catalog,
-      provider: makeProvider(name, url, row.auth, secret, source, `${id} ${row.version}`, row.on_disconnect),
+      ...known,
+      provider: makeProvider(name, url, row.auth, secret, source, revision, onDisconnect, teamId),
       problem: null,
     };
   } catch (error) {
     return {
-      name,
-      enabled,
-      catalog,
+      ...known,
       provider: null,
       problem: `its credential cannot be used: ${(error as Error).message}`,
     };

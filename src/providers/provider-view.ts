@@ -16,13 +16,17 @@ export interface ProviderRow {
   enabled: boolean;
   catalog: string | null;
   on_disconnect: OnDisconnect;
+  team_id: string | null;
+  /** Its name. */
+  team: string | null;
   version: number;
   created_at: Date;
   updated_at: Date;
 }
 
 export const SELECT_PROVIDERS = `
-  SELECT id, name, url, auth, auth_settings, sealed_secret, is_default, enabled, catalog, on_disconnect, version, created_at, updated_at
+  SELECT id, name, url, auth, auth_settings, sealed_secret, is_default, enabled, catalog, on_disconnect, team_id,
+         (SELECT t.name FROM team t WHERE t.id = team_id) AS team, version, created_at, updated_at
   FROM provider`;
 
 /** Lists each field, so that a new column is not shown by accident. */
@@ -39,6 +43,7 @@ export function providerView(row: ProviderRow, secretState: SecretState): Provid
     enabled: row.enabled,
     catalog: row.catalog,
     on_disconnect: row.on_disconnect,
+    team: row.team,
     source: 'stored',
     version: row.version,
     created_at: row.created_at.toISOString(),
@@ -88,6 +93,7 @@ export function environmentView(env: Settings): ProviderView | null {
     enabled: true,
     catalog: catalogOf(env.providerUrl),
     on_disconnect: 'cancel',
+    team: null,
     source: 'environment',
     version: null,
     created_at: null,

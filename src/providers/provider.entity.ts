@@ -2,6 +2,7 @@ import {
   Check,
   Column,
   Entity,
+  ForeignKey,
   Index,
   PrimaryColumn,
   Unique,
@@ -76,6 +77,15 @@ export class StoredProvider {
     comment: 'cancel: the call ends with its client; finish: its response is read to the end.',
   })
   onDisconnect!: OnDisconnect;
+
+  @ForeignKey('Team', { name: 'provider_team_id_fkey' })
+  @Index('provider_team_id_idx')
+  @Column('uuid', {
+    name: 'team_id',
+    nullable: true,
+    comment: 'The only team that may use it; null for all teams.',
+  })
+  teamId!: string | null;
 
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' })
   createdAt!: Date;

@@ -6,13 +6,11 @@ import type { RequestSigner } from './credentials/request-signer.js';
 import type { OnDisconnect } from './on-disconnect.js';
 import { type OwnEndpoints, ownEndpoints } from './inference-endpoints.js';
 
-/**
- * Where calls go.
- *
- * @beta
- */
+/** Where calls go. */
 export interface Provider {
   readonly name: string;
+  /** ID of the only team that may use it; null: all teams. */
+  readonly teamId: string | null;
   /** Scheme, host and port: one connection pool each. */
   readonly origin: string;
   /** Path of the provider's URL without a trailing slash; often empty. */
@@ -80,6 +78,7 @@ export interface Provider {
 /**
  * @param url normalised provider URL, without a trailing slash
  * @param source of its credential; null if the secret is sent as it is
+ * @param teamId of the only team that may use it
  */
 export function makeProvider(
   name: string,
@@ -89,11 +88,13 @@ export function makeProvider(
   source: CredentialSource | null = null,
   revision = '',
   onDisconnect: OnDisconnect = 'cancel',
+  teamId: string | null = null,
 ): Provider {
   const { origin, hostname, pathname } = new URL(url);
   const basePath = pathname === '/' ? '' : pathname;
   return {
     name,
+    teamId,
     origin,
     basePath,
     credential:

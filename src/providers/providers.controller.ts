@@ -7,6 +7,7 @@ import {
   ApiOperation,
 } from '../admin/api-decorators.js';
 import { CurrentActor } from '../admin/current-actor.js';
+import { type Access, CurrentAccess, CurrentScope, type Scope } from '../admin/access/access.js';
 import { Roles } from '../admin/access/role.js';
 import { AdminController } from '../admin/admin-controller.js';
 import { ApiErrors } from '../admin/api-errors.js';
@@ -44,17 +45,24 @@ export class ProvidersController {
 
   /** Not paged, because there are few providers. */
   @Get()
-  @Roles(['viewer'])
-  @ApiOperation({ operationId: 'listProviders', summary: 'List all providers, without their secrets' })
+  @Roles(['viewer', 'lead'])
+  @ApiOperation({
+    operationId: 'listProviders',
+    summary: 'List all providers, without their secrets',
+    description: 'Leads see those of their teams.',
+  })
   @ApiOkResponse({ standardSchema: providerPageSchema, description: 'All providers.' })
-  async list(@Query({ schema: nothingSchema }) _: object): Promise<Page<ProviderView>> {
-    return { data: await this.providers.list(), next_cursor: null };
+  async list(
+    @Query({ schema: nothingSchema }) _: object,
+    @CurrentScope() scope: Scope,
+  ): Promise<Page<ProviderView>> {
+    return { data: await this.providers.list(scope), next_cursor: null };
   }
 
   @Post()
   @ApiOperation({ operationId: 'createProvider', summary: 'Add a provider' })
   @ApiCreatedResponse({ standardSchema: providerSchema, description: 'The new provider.', headers: ETAG })
-  @ApiErrors(409, 413, 415)
+  @ApiErrors(404, 409, 413, 415)
   create(
     @Body({ schema: postedProviderSchema }) provider: PostedProvider,
     @CurrentActor() by: Actor,
@@ -63,20 +71,25 @@ export class ProvidersController {
   }
 
   @Get(':name')
-  @Roles(['viewer'])
+  @Roles(['viewer', 'lead'])
   @ApiOperation({ operationId: 'getProvider', summary: 'Get a provider' })
   @ApiOkResponse({ standardSchema: providerSchema, description: 'The provider.', headers: ETAG })
   @ApiErrors(404)
-  get(@Param('name', { schema: providerName }) name: string): Promise<ProviderView> {
-    return this.providers.get(name);
+  get(
+    @Param('name', { schema: providerName }) name: string,
+    @CurrentScope() scope: Scope,
+  ): Promise<ProviderView> {
+    return this.providers.get(name, scope);
   }
 
   @Patch(':name')
+  @Roles(['lead'])
   @ApiOperation({
     operationId: 'changeProvider',
     summary: 'Change a provider',
     description:
-      'A URL on another host needs the secret again, so that the stored one is never sent elsewhere.',
+      'A URL on another host needs the secret again, so that the stored one is never sent elsewhere. Leads may replace the ' +
+      'secret of a provider of their team, and change nothing else.',
   })
   @ApiOkResponse({ standardSchema: providerSchema, description: 'The changed provider.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)
@@ -85,7 +98,9 @@ export class ProvidersController {
     @Body({ schema: providerChangeSchema }) change: ProviderChange,
     @CurrentActor() by: Actor,
     @IfMatch() expected: Expected,
+    @CurrentAccess() access: Access,
   ): Promise<ProviderView> {
+    if (access.role === 'lead') return this.providers.replaceSecret(name, change, access, expected);
     return this.providers.update(name, change, by, expected);
   }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EXAMPLE_ID, flag, oneOf, pageOf, timestamp } from '../admin/fields.schema.js';
+import { EXAMPLE_ID, flag, oneOf, pageOf, searchText, timestamp } from '../admin/fields.schema.js';
 import { PROVIDER_NAME } from './provider-name.js';
 import { normaliseProviderUrl } from '../platform/provider-url.js';
 import { ON_DISCONNECT, ON_DISCONNECT_ABOUT } from './on-disconnect.js';
@@ -16,6 +16,9 @@ const ENABLED_ABOUT = 'Calls to a disabled provider are rejected.';
 const CATALOG_ABOUT =
   'Name of the price list for its models; null if only custom prices for this provider apply.';
 
+const TEAM_ABOUT =
+  'The only team whose keys may use it, and routes that send calls to it; null: all teams. A provider with a team is not ' +
+  'the default of all teams.';
 const ON_DISCONNECT_SHOWN = `${ON_DISCONNECT_ABOUT} Keys may say otherwise.`;
 
 /** A setting of a way of authentication. @param form what it must be */
@@ -172,6 +175,10 @@ export const providerSchema = z
     enabled: z.boolean().meta({ description: ENABLED_ABOUT }),
     catalog: z.string().nullable().meta({ description: CATALOG_ABOUT, example: 'openai' }),
     on_disconnect: z.enum(ON_DISCONNECT).meta({ description: ON_DISCONNECT_SHOWN }),
+    team: z
+      .string()
+      .nullable()
+      .meta({ description: `${TEAM_ABOUT} Its name.`, example: 'search' }),
     source: z.enum(['stored', 'environment']).meta({
       description: '`environment`: set by PROVIDER_URL, and changed only there.',
     }),
@@ -241,7 +248,7 @@ const url = z.string('must be a URL such as https://api.openai.com').transform((
 
 const CATALOG = 'must be the name of a price list: 1 to 63 characters of a-z 0-9 - _, or null';
 
-/** A price list has a name like a provider's: the names of the catalogue fit, and so does one of one's own. */
+/** A price list has a name like a provider's: the names of the catalog fit, and so does one of one's own. */
 const catalog = z.string(CATALOG).regex(PROVIDER_NAME, CATALOG).nullable();
 
 /** Text that a header can carry unchanged (RFC 9110 5.5), or the JSON of a cloud's credential, which is checked with `auth`. */
@@ -249,6 +256,8 @@ const secret = z
   .string(SECRET)
   .regex(/^(?:[\x21-\x7e]{1,8192}|\s*\{[^]{1,16384})$/, SECRET)
   .nullable();
+
+const team = searchText('must be the name or the id of a team, or null for all teams').nullable();
 
 /** In a change, null removes a setting. */
 const changedSettings = z.strictObject(
@@ -282,6 +291,7 @@ export const newProviderSchema = z.strictObject({
     description: `${CATALOG_ABOUT} Absent: the one that belongs to the URL's host, if there is one.`,
   }),
   on_disconnect: oneOf(ON_DISCONNECT).default('cancel').meta({ description: ON_DISCONNECT_SHOWN }),
+  team: team.default(null).meta({ description: `${TEAM_ABOUT} Its name or ID.`, example: 'search' }),
 });
 
 /** `POST /admin/v1/providers`: if there can be no secret, none is forgotten. */
@@ -322,6 +332,7 @@ export const providerChangeSchema = z
       description: `${CATALOG_ABOUT} Absent: it stays, or follows the URL if it belonged to the former URL's host.`,
     }),
     on_disconnect: oneOf(ON_DISCONNECT).optional().meta({ description: ON_DISCONNECT_SHOWN }),
+    team: team.optional().meta({ description: `${TEAM_ABOUT} Its name or ID.`, example: 'search' }),
   })
   .meta({ id: 'ProviderChange', example: { enabled: false } });
 export type ProviderChange = z.output<typeof providerChangeSchema>;

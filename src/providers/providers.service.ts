@@ -19,6 +19,7 @@ import { DEFAULT_PROVIDER } from './provider-name.js';
 import { CredentialSources } from './credentials/credential-sources.service.js';
 import { ProviderSecrets } from './provider-secrets.service.js';
 import { makeProvider, type Provider } from './provider.js';
+import { calledName, isOpenTo, mustBeListed, otherTeam, type ProviderAccess } from './provider-access.js';
 
 type Read = () => Promise<DirectoryRow[]>;
 
@@ -90,28 +91,29 @@ export class ProvidersService {
   }
 
   /**
-   * The provider of a call: the one in its path; on `/v1` the one its key is limited to, else the default.
+   * The provider of a call: the one in its path; on `/v1` the one its key is limited to, else the default of its team, else
+   * that of all teams.
    *
    * @param named provider of `/p/<provider>/…`, or null
-   * @param allowed names the key may use, null: all
-   * @throws GatewayError provider_not_allowed, provider_not_found (a disabled one too), no_provider_configured (also when a
+   * @throws GatewayError provider_not_allowed (also for one of another team), provider_not_found (a disabled one too), no_provider_configured (also when a
    *   secret cannot be opened), database_unavailable while no stored provider could ever be read
    */
-  resolve(named: string | null, allowed: readonly string[] | null): Provider {
-    const name = named ?? (allowed?.length === 1 ? allowed[0]! : null);
+  resolve(named: string | null, access: ProviderAccess): Provider {
+    const name = calledName(named, access);
     if (name === null) {
       const provider = this.default();
-      if (allowed !== null && !allowed.includes(provider.name))
-        throw new GatewayError('provider_not_allowed');
+      mustBeListed(provider.name, access);
+      if (!isOpenTo(provider, access.teamId)) throw otherTeam('provider');
       return provider;
     }
-    if (allowed !== null && !allowed.includes(name)) throw new GatewayError('provider_not_allowed');
+    mustBeListed(name, access);
     if (name === DEFAULT_PROVIDER) {
       if (this.own !== null) return this.own;
       throw new GatewayError(named === null ? 'no_provider_configured' : 'provider_not_found');
     }
     const entry = this.stored().byName.get(name);
     if (entry === undefined) throw new GatewayError('provider_not_found');
+    if (!isOpenTo(entry, access.teamId)) throw otherTeam('provider');
     if (!entry.enabled)
       throw new GatewayError('provider_not_found', { message: 'This provider is disabled.' });
     return usable(entry);
@@ -122,6 +124,12 @@ export class ProvidersService {
     if (name === DEFAULT_PROVIDER) return this.own;
     const entry = this.directory?.byName.get(name);
     return entry?.enabled ? entry.provider : null;
+  }
+
+  /** Whether a provider, also a disabled one, is for another team than this one. */
+  isOfOtherTeam(name: string, teamId: string): boolean {
+    const entry = this.directory?.byName.get(name);
+    return entry !== undefined && !isOpenTo(entry, teamId);
   }
 
   /** Where a provider, also a disabled one, receives the caller's own credential; null if it gets none. */

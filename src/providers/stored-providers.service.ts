@@ -1,8 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
+import type { Access, Scope } from '../admin/access/access.js';
+import { Turns } from '../admin/access/turns.js';
 import type { Actor } from '../platform/actor.js';
 import { audited, type Subject } from '../audit/audited.js';
+import { mustChangeLess } from '../audit/recent-changes.js';
 import { recordChange } from '../audit/record-change.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
@@ -24,23 +28,29 @@ import { StoredProvider } from './provider.entity.js';
 import { makeProvider, type Provider } from './provider.js';
 import type { NewProvider, ProviderChange, ProviderView } from './providers.schema.js';
 import { ProvidersService } from './providers.service.js';
+import { mustBeNoDefaultOfTeam, mustSuitTeams, teamIdOf } from './team-providers.js';
 
-const LIST = `${SELECT_PROVIDERS} ORDER BY name`;
+const LIST = `${SELECT_PROVIDERS} WHERE $1::uuid[] IS NULL OR team_id = ANY ($1) ORDER BY name`;
 const FIND_OTHER_DEFAULT = `${SELECT_PROVIDERS} WHERE is_default AND name <> $1`;
 
 const FIND_ROUTES = `
   SELECT name FROM route WHERE targets @> jsonb_build_array(jsonb_build_object('provider', $1::text)) ORDER BY name`;
 
+/** Changes an hour of one lead, who could flood the audit log otherwise. */
+const MAX_CHANGES = 200;
+
 /** Adds, shows and changes providers. */
 @Injectable()
 export class StoredProvidersService {
+  /** Of leads: while a change waits for a lock it holds a connection, of which administrators need some too. */
+  private readonly turns = new Turns();
   private readonly subject: Subject<ProviderRow> = {
     type: 'provider',
     lock: async (manager, name) => {
       await manager.query(LOCK_CHANGES);
       return name;
     },
-    find: findProvider,
+    find: (manager, name) => findProvider(manager, name),
     shown: (row) => this.secrets.viewOf(row),
   };
 
@@ -58,7 +68,10 @@ export class StoredProvidersService {
     return new StoredProvidersService(manager, secrets, providers, sources, env);
   }
 
-  /** @throws ServiceError conflict if the name is taken or reserved; invalid for a secret with the auth `client` */
+  /**
+   * @throws ServiceError conflict if the name is taken or reserved, or if a default of all teams would be for one; invalid for a
+   *   secret with the auth `client`; not_found for an unknown team
+   */
   async create({ name, ...settings }: NewProvider, by: Actor): Promise<ProviderView> {
     if (name === DEFAULT_PROVIDER) {
       throw ServiceError.of(
@@ -73,7 +86,8 @@ export class StoredProvidersService {
     try {
       const creating = transacted(this.manager, async (manager) => {
         await manager.query(LOCK_CHANGES);
-        const { url, auth, enabled, catalog = catalogOf(url), on_disconnect: onDisconnect } = settings;
+        const { url, auth, enabled, catalog = catalogOf(url), on_disconnect: onDisconnect, team } = settings;
+        const teamId = team === null ? null : await teamIdOf(manager, team);
         rejectOtherSettings(auth, givenSettings);
         const { secret, authSettings } = checkedCredential(auth, url, givenSettings, settings.secret);
         if (settings.default) await this.endOtherDefault(manager, name, by);
@@ -88,7 +102,9 @@ export class StoredProvidersService {
           enabled,
           catalog,
           onDisconnect,
+          teamId,
         });
+        await mustSuitTeams(manager, 'team');
         const row = await findProvider(manager, name);
         const after = this.secrets.viewOf(row);
         await recordChange(manager, by, { action: 'created', type: 'provider', before: null, after });
@@ -105,27 +121,29 @@ export class StoredProvidersService {
     }
   }
 
-  /** Lists all providers: the one of the environment first, then by name. */
-  async list(): Promise<ProviderView[]> {
-    const rows = await this.manager.query<ProviderRow[]>(LIST);
-    const own = environmentView(this.env);
+  /** Lists all providers: the one of the environment first, then by name. @param scope only those of these teams */
+  async list(scope: Scope = null): Promise<ProviderView[]> {
+    const rows = await this.manager.query<ProviderRow[]>(LIST, [scope]);
+    const own = scope === null ? environmentView(this.env) : null;
     const stored = rows.map((row) => besideEnvironment(this.env, this.secrets.viewOf(row)));
     return [...(own === null ? [] : [own]), ...stored];
   }
 
-  /** @throws ServiceError not_found */
-  async get(name: string): Promise<ProviderView> {
-    const own = name === DEFAULT_PROVIDER ? environmentView(this.env) : null;
+  /** @throws ServiceError not_found, also outside the scope */
+  async get(name: string, scope: Scope = null): Promise<ProviderView> {
+    const own = name === DEFAULT_PROVIDER && scope === null ? environmentView(this.env) : null;
     if (own !== null) return own;
-    const stored = this.secrets.viewOf(await findProvider(this.manager, name));
+    const stored = this.secrets.viewOf(await findProvider(this.manager, name, scope));
     return besideEnvironment(this.env, stored);
   }
 
   /**
    * Changes a provider. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict if it was changed since `expected`, or is the environment's; invalid for a
-   *   secret with the auth `client`, and if the URL moves to another origin without the secret: otherwise anybody who may set a URL could receive the secret;
+   * @param as a lead, who may change the providers of their teams only
+   * @param check of what it would become, before the change
+   * @throws ServiceError not_found, also for a team; conflict if it was changed since `expected`, is the environment's, or does
+   *   not suit the teams; invalid for a secret with the auth `client`, and if the URL moves to another origin without the secret: otherwise anybody who may set a URL could receive the secret;
    *   conflict if a route would send the caller's own credential to two hosts
    */
   async update(
@@ -133,12 +151,17 @@ export class StoredProvidersService {
     settings: ProviderChange,
     by: Actor,
     expected: Expected = null,
+    as: Access | null = null,
+    check?: (manager: EntityManager, before: ProviderView, next: ProviderView) => Promise<void>,
   ): Promise<ProviderView> {
     this.rejectEnvironment(name);
     const request = { id: name, action: 'changed', by, expected };
-    const changing = audited(this.manager, this.subject, request, async (manager, row) => {
+    const subject = as === null ? this.subject : { ...this.subject, find: findIn(as.scope) };
+    const changing = audited(this.manager, subject, request, async (manager, row) => {
       const before = this.secrets.viewOf(row);
-      const { secret: given, auth_settings: changes = {}, ...others } = settings;
+      const { secret: given, auth_settings: changes = {}, team, ...others } = settings;
+      const teamId = team === undefined ? row.team_id : team === null ? null : await teamIdOf(manager, team);
+      const isMoved = teamId !== row.team_id;
       const next = { ...before, ...others };
       rejectOtherSettings(next.auth, changes);
       const stored = next.auth === before.auth ? before.auth_settings : null;
@@ -166,7 +189,8 @@ export class StoredProvidersService {
         );
       }
       const keepsSecret = secret === undefined || secret === this.readable(row);
-      if (keepsSecret && isSame(before, next)) return null;
+      if (keepsSecret && !isMoved && isSame(before, next)) return null;
+      await check?.(manager, before, next);
       if (next.default) await this.endOtherDefault(manager, name, by);
       await manager.update(StoredProvider, row.id, {
         url: next.url,
@@ -177,20 +201,56 @@ export class StoredProvidersService {
         enabled: next.enabled,
         catalog: next.catalog,
         onDisconnect: next.on_disconnect,
+        teamId,
       });
-      const isMoved = next.auth !== before.auth || originOf(next.url) !== originOf(row.url);
-      if (next.auth === 'client' && isMoved) await mustKeepOneCredentialHost(manager, name, this.env);
+      if (isMoved || next.default) await mustSuitTeams(manager, isMoved ? 'team' : 'default');
+      const isElsewhere = next.auth !== before.auth || originOf(next.url) !== originOf(row.url);
+      if (next.auth === 'client' && isElsewhere) await mustKeepOneCredentialHost(manager, name, this.env);
       return keepsSecret ? {} : { secret: 'changed' };
     });
     return this.inForce(changing);
   }
 
-  /** @throws ServiceError not_found; conflict if it was changed since `expected`, is the environment's, or a route's target */
+  /**
+   * What the lead of a team (role `lead`) may change of a provider of the team: its secret. It goes where it went before.
+   *
+   * @throws ServiceError as update(); not_found for a provider of somebody else; forbidden for anything but a new secret;
+   *   conflict for too many changes
+   */
+  async replaceSecret(
+    name: string,
+    { secret, ...others }: ProviderChange,
+    by: Access,
+    expected: Expected = null,
+  ): Promise<ProviderView> {
+    const other = Object.entries(others).find(([, value]) => value !== undefined);
+    if (other !== undefined)
+      throw ServiceError.of(
+        'forbidden',
+        other[0],
+        'only an administrator may change it; the secret is yours',
+      );
+    if (secret === null)
+      throw ServiceError.of('forbidden', 'secret', 'only an administrator may remove it; send a new one');
+    const check = async (manager: EntityManager, before: ProviderView, next: ProviderView) => {
+      // A key file of Google names the endpoint that the gateway sends its token requests to.
+      if (next.auth_settings?.token_url !== before.auth_settings?.token_url)
+        throw ServiceError.of('forbidden', 'secret', 'only an administrator may change its token_uri');
+      await mustChangeLess(manager, by.actor.name, MAX_CHANGES);
+    };
+    return this.turns.take(by.userId, () => this.update(name, { secret }, by.actor, expected, by, check));
+  }
+
+  /**
+   * @throws ServiceError not_found; conflict if it was changed since `expected`, is the environment's, a route's target, or the
+   *   default of a team
+   */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
     this.rejectEnvironment(name);
     const request = { id: name, action: 'removed', by, expected, removes: true };
     const removing = audited(this.manager, this.subject, request, async (manager, { id }) => {
       await mustBeNoTarget(manager, name);
+      await mustBeNoDefaultOfTeam(manager, name);
       await manager.delete(StoredProvider, id);
       return {};
     });
@@ -245,6 +305,10 @@ export class StoredProvidersService {
   }
 }
 
+function findIn(scope: Scope) {
+  return (manager: EntityManager, name: string) => findProvider(manager, name, scope);
+}
+
 async function mustBeNoTarget(manager: EntityManager, name: string): Promise<void> {
   const routes = await manager.query<{ name: string }[]>(FIND_ROUTES, [name]);
   if (routes.length === 0) return;
@@ -258,7 +322,7 @@ async function mustBeNoTarget(manager: EntityManager, name: string): Promise<voi
 
 function isSame(one: ProviderView, other: ProviderView): boolean {
   return (['url', 'auth', 'auth_settings', 'default', 'enabled', 'catalog', 'on_disconnect'] as const).every(
-    (name) => JSON.stringify(one[name]) === JSON.stringify(other[name]),
+    (name) => isDeepStrictEqual(one[name], other[name]),
   );
 }
 

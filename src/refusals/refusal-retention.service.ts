@@ -1,18 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { Interval } from '@nestjs/schedule';
-import { DataSource } from 'typeorm';
-import { InjectSettings } from '../config/config.module.js';
-import type { Settings } from '../config/settings.js';
+import { Injectable, Logger } from '@nestjs/common';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
-import { DatabaseService } from '../database/database.service.js';
-import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { Retention } from '../database/retention.js';
 
-const EVERY_MS = 60_000;
 /** Rows of one transaction: it ends within a moment, and so does the lock. */
 const ROWS = 5_000;
-const PAUSE_MS = 200;
 
 const LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS locked';
 
@@ -54,52 +45,28 @@ const DELETE_PROCESSES = `DELETE FROM refusal_writer WHERE written_at < now() - 
 
 /** Announces keys with many rejected requests, and keeps the counts few: in one process of all at a time. */
 @Injectable()
-export class RefusalRetention implements OnApplicationShutdown {
-  private readonly logger = new Logger('Refusals');
-  private running: Promise<void> | null = null;
-  private stopped = false;
+export class RefusalRetention extends Retention {
+  protected readonly logger = new Logger('Refusals');
+  protected readonly failure = 'Counts of rejected requests could not be maintained';
 
-  constructor(
-    private readonly dataSource: DataSource,
-    private readonly database: DatabaseService,
-    @InjectSettings() private readonly env: Settings,
-  ) {}
-
-  @Interval(EVERY_MS)
-  onInterval(): void {
-    // Also with REFUSALS=off: what was counted before is deleted in time.
-    if (this.env.worker !== 1 || this.database.notReady !== null) return;
-    this.running ??= this.run()
-      .catch((error: unknown) => {
-        if (!this.stopped)
-          this.logger.warn(`Counts of rejected requests could not be maintained: ${describeError(error)}`);
-      })
-      .finally(() => (this.running = null));
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    this.stopped = true;
-    if (this.running !== null) await withTimeout(CLOSE_TIMEOUT_MS, this.running);
-  }
-
-  /** One pass. Each step is a transaction. */
-  async run(): Promise<void> {
-    for (let isFirst = true; !this.stopped; isFirst = false) {
-      const more = await this.dataSource.transaction(async (manager) => {
+  /** Also with REFUSALS=off: what was counted before is deleted in time. */
+  run(): Promise<void> {
+    let isFirst = true;
+    return this.repeat(() =>
+      this.dataSource.transaction(async (manager) => {
         const [lock] = await manager.query<{ locked: boolean }[]>(LOCK, [ADVISORY_LOCKS.refusals]);
         if (!lock!.locked) return false;
         if (isFirst) {
           await manager.query(HIGH);
           await manager.query(DELETE_PROCESSES);
         }
+        isFirst = false;
         const [folded] = await manager.query<{ rows: number }[]>(FOLD);
         const [deleted] = await manager.query<{ rows: number }[]>(DELETE_OLD, [
           this.env.refusalRetentionDays,
         ]);
         return folded!.rows === ROWS || deleted!.rows === ROWS;
-      });
-      if (!more) return;
-      await sleep(PAUSE_MS);
-    }
+      }),
+    );
   }
 }

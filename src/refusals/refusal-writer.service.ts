@@ -23,6 +23,7 @@ const OF_MODELS = new Set<string>([
   'rate_limit_exceeded',
   'model_not_allowed',
   'model_not_priced',
+  'policy_rejected',
 ]);
 
 /** Adds up the counts of one batch, unless this process has written a batch with this number or a later one. */

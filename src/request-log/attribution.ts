@@ -1,11 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { EndUser } from '../bodies/end-user.js';
 
-/**
- * Whom a call is for and what belongs to it, as the client says. It proves nothing.
- *
- * @beta
- */
+/** Whom a call is for and what belongs to it, as the client says. It proves nothing. */
 export interface Attribution {
   endUser: string | null;
   sessionId: string | null;
@@ -65,6 +61,18 @@ function tagsOf(header: string | null): string | null {
     count++;
   }
   return count === 0 ? null : JSON.stringify(tags);
+}
+
+/** Adds tags. They replace those of the same name; of the others, those after the eighth are dropped. */
+export function withTags(known: Attribution | null, added: Readonly<Record<string, string>>): Attribution {
+  const before = known?.tags == null ? {} : (JSON.parse(known.tags) as Record<string, string>);
+  const others = Object.entries(before).filter(([name]) => !Object.hasOwn(added, name));
+  const tags = Object.fromEntries([...Object.entries(added), ...others].slice(0, MAX_TAGS));
+  return {
+    endUser: known?.endUser ?? null,
+    sessionId: known?.sessionId ?? null,
+    tags: Object.keys(tags).length === 0 ? null : JSON.stringify(tags),
+  };
 }
 
 /** Adds what the body names. What the headers name comes first. */

@@ -31,6 +31,8 @@ export interface CallOrigin {
   id: string;
   keyId: string;
   teamId: string;
+  /** Whom the caller's token was issued to, as the row may show it; null for a static key. */
+  subject: string | null;
   /** The caller's key, and credentials of its own, so that no text that contains one is stored. */
   key: CallerSecrets;
   provider: string;
@@ -125,6 +127,8 @@ export class CallRecord {
   isClosed = false;
   /** What the call has reserved of budgets; null: none applies. Set before its start is journalled. */
   reservation: Reservation | null = null;
+  /** The record of its `Idempotency-Key`, the ID in base64url; null: it has none. Set before its start is journalled. */
+  claim: string | null = null;
   /** From the request's head to forwarding, without the wait for a buffered body; null for later attempts of a call. */
   overheadMs: number | null = null;
 
@@ -169,6 +173,7 @@ export class CallRecord {
     next.bodyModel = this.bodyModel;
     next.attribution = this.attribution;
     next.reservation = this.reservation;
+    next.claim = this.claim;
     return next;
   }
 

@@ -19,7 +19,7 @@ const MAX_TEXT_LENGTH = 1_024;
 const DOUBTFUL = /[\0\ud800-\udfff]/;
 
 /** A gateway key anywhere in a text. */
-const KEY_FORMAT = /ptn_[0-9A-Za-z]{38}/;
+const KEY_FORMAT = /pt[nrd]_[0-9A-Za-z]{38}/;
 
 /** For values that the gateway made itself. */
 export function asIs<T>(value: unknown): T {

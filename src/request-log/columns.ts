@@ -263,7 +263,7 @@ export const COLUMNS = {
     type: 'jsonb',
     phases: BEGIN,
     toDomain: tagsJson,
-    description: 'The tags of the `x-gateway-tags` header, as a JSON object of strings.',
+    description: 'The tags of the `x-gateway-tags` header and of policies, as a JSON object of strings.',
     nullMeans: NOT_SENT,
   },
   altered: {
@@ -314,6 +314,14 @@ export const COLUMNS = {
     example: 'insufficient_quota',
   },
   ...FINALITY_COLUMNS,
+  subject: {
+    ...TEXT,
+    phases: BEGIN,
+    description:
+      'Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it. Stored as `REQUEST_LOG_SUBJECT` says.',
+    nullMeans: 'the call was made with a static key, or it is not stored.',
+    example: 'repo:acme/api:ref:refs/heads/main',
+  },
 } as const satisfies Record<string, Column<unknown>>;
 
 /** A row as stored in Postgres. */
@@ -332,14 +340,12 @@ export function describeColumn(name: keyof StoredRow): string {
   return nullMeans === undefined ? description : `${description} Null if ${nullMeans}`;
 }
 
-/**
- * A row as the gateway writes it. Every value is in its column's domain.
- *
- * @beta
- */
+/** A row as the gateway writes it. Every value is in its column's domain. */
 export type LogRow = Omit<StoredRow, 'recorded_at' | 'repaired_at'> & {
   /** The job that the call created at its provider and that had not ended: the journal has it, the table has not. */
   job?: string;
+  /** The record of the call's `Idempotency-Key`, its ID in base64url: the journal has it, the table has not. */
+  claim?: string;
 };
 
 /** A column that the gateway writes. */

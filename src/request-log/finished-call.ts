@@ -1,11 +1,7 @@
 import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import type { LogRow } from './columns.js';
 
-/**
- * A finished call as listeners get it. It contains no prompt, response, query or credential.
- *
- * @beta
- */
+/** A finished call as listeners get it. It contains no prompt, response, query or credential. */
 export interface FinishedCall {
   /** As it is written to Postgres, but without its cost; a call from the response cache has the tokens of the stored response. */
   readonly row: Readonly<LogRow>;
@@ -28,8 +24,6 @@ export interface FinishedCall {
 /**
  * What a call policy keeps for a call that it admitted, such as a reservation. In the end `settle` or `abandon` is called,
  * once; for a call with several attempts, with its last one.
- *
- * @beta
  */
 export interface CallTicket {
   /** The call goes on with another attempt, which has a row of its own. @param id of that row */

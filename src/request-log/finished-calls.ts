@@ -8,11 +8,7 @@ import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 
 export type { FinishedCall };
 
-/**
- * What is called with each finished call.
- *
- * @beta
- */
+/** What is called with each finished call. */
 export type FinishedCallListener = (call: FinishedCall) => unknown;
 
 const REMIND_MS = 60_000;
@@ -27,8 +23,6 @@ interface Subscription {
  * Notifies other modules, an organisation's own ones included, of each call that this process forwarded or replayed:
  * once, after the response was sent and the row was journalled. A listener cannot affect the call or its row. It runs on
  * the event loop that serves the other calls, so it must defer work that takes time.
- *
- * @beta
  */
 @Injectable()
 export class FinishedCalls {

@@ -28,6 +28,7 @@ export function setBegin(row: LogRow, call: CallRecord, attribution: Attribution
     row.call_id = attempt.callId;
     row.attempt = COLUMNS.attempt.toDomain(attempt.number);
   }
+  if (call.claim !== null) row.claim = call.claim;
   row.started_at = startIso(origin.id);
   row.id = origin.id;
   row.team_id = origin.teamId;
@@ -42,6 +43,7 @@ export function setBegin(row: LogRow, call: CallRecord, attribution: Attribution
   row.end_user = COLUMNS.end_user.toDomain(attribution?.endUser, key);
   row.session_id = COLUMNS.session_id.toDomain(attribution?.sessionId, key);
   row.tags = COLUMNS.tags.toDomain(attribution?.tags, key);
+  row.subject = COLUMNS.subject.toDomain(origin.subject, key);
   setRequested(row, call);
 }
 

@@ -1,8 +1,4 @@
-/**
- * How a call ended.
- *
- * @beta
- */
+/** How a call ended. */
 export type Outcome =
   | 'completed'
   | 'client_aborted'

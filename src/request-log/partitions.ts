@@ -62,6 +62,11 @@ function covers(partitions: readonly Partition[], ms: number): boolean {
   return partitions.some(({ from, to }) => from <= ms && ms < to);
 }
 
+/** Has retention dropped the day of a call that started then? Days before today are created before they begin. @param now of Postgres */
+export function isDropped(partitions: readonly Partition[], now: number, ms: number): boolean {
+  return ms < dayOf(now) && !covers(partitions, ms);
+}
+
 /** Creates the partitions of today and the next seven days by the database's clock. @returns the new tables */
 export async function createDaysAhead(client: ClientBase, lockTimeoutMs?: number): Promise<string[]> {
   const today = dayOf(await databaseClock(client));

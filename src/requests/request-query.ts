@@ -53,6 +53,8 @@ export interface RequestFilter {
   /** As the log stores it. */
   end_user?: string;
   session?: string;
+  /** Whom the token was issued to, as the log stores it. */
+  subject?: string;
   /** All of these tags. */
   tag?: Readonly<Record<string, string>>;
   /** ID that the provider gave its response. */
@@ -108,6 +110,7 @@ export function conditionsOf(filter: RequestFilter): Conditions {
     .add('duration_ms >= ?', filter.min_duration_ms)
     .add('end_user = ?', filter.end_user)
     .add(`${SESSION_COLUMN} = ?`, filter.session)
+    .add('subject = ?', filter.subject)
     .add('tags @> ?::jsonb', filter.tag)
     .add('provider_request_id = ?', filter.provider_request_id)
     .add('recorded_at > ?', filter.recorded_after)

@@ -174,6 +174,10 @@ export const callFilter = {
   session: searchText()
     .optional()
     .meta({ description: 'Only calls of this session.', example: 'session-12' }),
+  subject: searchText().optional().meta({
+    description: 'Only calls with tokens that were issued to this subject, as the request log stores it.',
+    example: 'repo:acme/api:ref:refs/heads/main',
+  }),
   tag: searchText(TAG)
     .refine((text) => filteredTags(text) !== null, TAG)
     .transform((text) => filteredTags(text) ?? {})

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { countOfChanges } from '../database/change-counter.js';
+import { countOfChanges, LatestReading } from '../database/change-counter.js';
 import { ChangeFeed } from '../database/change-feed.js';
 import { DatabaseService } from '../database/database.service.js';
-import { GatewayError } from '../errors/gateway-error.js';
+import { calledName, mustBeListed, otherTeam, type ProviderAccess } from '../providers/provider-access.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { makeRoute, type Route, type RouteSettings } from './route.js';
 
@@ -14,14 +14,12 @@ const READ_ROUTES = `
 
 type RouteRow = Omit<RouteSettings, 'name'> & { counted: string; name: string | null };
 
-type Read = () => Promise<RouteRow[]>;
-
 /** Finds the route of each call. It holds all routes in memory, because there are few. */
 @Injectable()
 export class RoutesService {
   private byName: ReadonlyMap<string, Route> = new Map();
   private fallback: Route | null = null;
-  private counted = -1n;
+  private readonly latest = new LatestReading<RouteRow>((rows) => this.keep(rows));
 
   constructor(
     private readonly dataSource: DataSource,
@@ -32,29 +30,35 @@ export class RoutesService {
     database.whenReady(() => this.refresh());
     feed.subscribe('routes', {
       onChange: null,
-      compare: (client) => this.load(async () => (await client.query<RouteRow>(READ_ROUTES)).rows),
+      compare: (client) => this.latest.take(async () => (await client.query<RouteRow>(READ_ROUTES)).rows),
     });
   }
 
   /** Reads the routes now, so that a change made by this process takes effect before its response. */
   async refresh(): Promise<void> {
-    await this.load(() => this.dataSource.query<RouteRow[]>(READ_ROUTES));
+    await this.latest.take(() => this.dataSource.query<RouteRow[]>(READ_ROUTES));
   }
 
   /**
    * The route of a call; null if it uses none. Names are looked up as those of providers are.
    *
    * @param named the name in `/p/<name>/…`, or null
-   * @param allowed names the key may use, null: all
-   * @throws GatewayError provider_not_allowed
+   * @throws GatewayError provider_not_allowed, also if a target belongs to another team
    */
-  of(named: string | null, allowed: readonly string[] | null): Route | null {
+  of(named: string | null, access: ProviderAccess): Route | null {
     if (this.byName.size === 0) return null;
-    const name = named ?? (allowed?.length === 1 ? allowed[0]! : null);
+    const name = calledName(named, access);
     const route = name === null ? this.default : this.byName.get(name);
     if (route === null || route === undefined) return null;
-    if (allowed !== null && !allowed.includes(route.name)) throw new GatewayError('provider_not_allowed');
+    mustBeListed(route.name, access);
+    if (route.targets.some(({ provider }) => this.providers.isOfOtherTeam(provider, access.teamId)))
+      throw otherTeam('route');
     return route;
+  }
+
+  /** Whether there is a route with this name. */
+  has(name: string): boolean {
+    return this.byName.has(name);
   }
 
   /** True if it is known that calls to `/v1` have no default, neither a provider nor a route. */
@@ -90,21 +94,11 @@ export class RoutesService {
     return this.providers.environment === null ? this.fallback : null;
   }
 
-  /** Two reads may run at a time, on different connections: an older result never replaces a newer one. */
-  private async load(read: Read): Promise<void> {
-    for (;;) {
-      const before = this.counted;
-      const rows = await read();
-      const counted = BigInt(rows[0]?.counted ?? 0);
-      // A lower count without a concurrent read means that the database was restored.
-      if (counted < this.counted && this.counted !== before) continue;
-      const byName = new Map<string, Route>();
-      for (const { name, ...settings } of rows)
-        if (name !== null) byName.set(name, makeRoute({ name, ...settings }, this.byName.get(name)));
-      this.byName = byName;
-      this.fallback = [...byName.values()].find(({ isDefault }) => isDefault) ?? null;
-      this.counted = counted;
-      return;
-    }
+  private keep(rows: readonly RouteRow[]): void {
+    const byName = new Map<string, Route>();
+    for (const { name, ...settings } of rows)
+      if (name !== null) byName.set(name, makeRoute({ name, ...settings }, this.byName.get(name)));
+    this.byName = byName;
+    this.fallback = [...byName.values()].find(({ isDefault }) => isDefault) ?? null;
   }
 }

@@ -14,12 +14,11 @@ import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
 import { mustHaveOneCredentialHost } from '../providers/credential-hosts.js';
 import { DEFAULT_PROVIDER, PROVIDER_NAME } from '../providers/provider-name.js';
-import { LOCK_CHANGES } from '../providers/provider-rows.js';
+import { LOCK_CHANGES, mustBeKnownProviders } from '../providers/provider-rows.js';
+import { mustBeNoDefaultOfTeam, mustSuitTeams } from '../providers/team-providers.js';
 import { StoredRoute, type StoredTarget } from './route.entity.js';
 import type { NewRoute, RouteChange, RouteContent, RouteView } from './routes.schema.js';
 import { RoutesService } from './routes.service.js';
-
-const PROVIDERS = 'SELECT name FROM provider ORDER BY name';
 
 const ROUTE: Subject<RouteContent> = {
   type: 'route',
@@ -46,7 +45,7 @@ export class StoredRoutesService {
   }
 
   /**
-   * @throws ServiceError conflict if a route or a provider has the name; invalid for an unknown provider, and for targets on
+   * @throws ServiceError conflict if a route or a provider has the name, or if targets or default do not suit the teams; invalid for an unknown provider, and for targets on
    *   two hosts that get the caller's own credential
    */
   async create({ name, ...settings }: NewRoute, by: Actor): Promise<RouteView> {
@@ -63,6 +62,7 @@ export class StoredRoutesService {
         await this.checkTargets(manager, settings.targets);
         if (settings.default) await this.endOtherDefault(manager, name, by);
         await manager.insert(StoredRoute, { id: uuidv7(), name, ...columnsOf(settings) });
+        await mustSuitTeams(manager, 'targets');
         const after = await find(manager, name);
         await recordChange(manager, by, { action: 'created', type: 'route', before: null, after });
         return after;
@@ -92,7 +92,7 @@ export class StoredRoutesService {
   /**
    * Changes a route. If nothing differs, the version stays and nothing is recorded.
    *
-   * @throws ServiceError not_found; conflict if it was changed since `expected`; invalid as for create()
+   * @throws ServiceError not_found; conflict if it was changed since `expected`; both as for create()
    */
   async update(name: string, change: RouteChange, by: Actor, expected: Expected = null): Promise<RouteView> {
     const request = { id: name, action: 'changed', by, expected };
@@ -103,15 +103,17 @@ export class StoredRoutesService {
       if (change.targets !== undefined) await this.checkTargets(manager, change.targets);
       if (next.default) await this.endOtherDefault(manager, name, by);
       await manager.update(StoredRoute, before.id, columnsOf(change));
+      await mustSuitTeams(manager, change.targets === undefined ? 'default' : 'targets');
       return {};
     });
     return this.viewOf(await this.inForce(changing));
   }
 
-  /** @throws ServiceError not_found; conflict if it was changed since `expected` */
+  /** @throws ServiceError not_found; conflict if it was changed since `expected`, or is the default of a team */
   async remove(name: string, by: Actor, expected: Expected = null): Promise<void> {
     const request = { id: name, action: 'removed', by, expected, removes: true };
     const removing = audited(this.stored.manager, ROUTE, request, async (manager, { id }) => {
+      await mustBeNoDefaultOfTeam(manager, name);
       await manager.delete(StoredRoute, id);
       return {};
     });
@@ -120,7 +122,7 @@ export class StoredRoutesService {
 
   private async checkTargets(manager: EntityManager, targets: readonly StoredTarget[]): Promise<void> {
     const names = targets.map(({ provider }) => provider);
-    await mustHaveProviders(manager, names);
+    await mustBeKnownProviders(manager, names, 'targets');
     await mustHaveOneCredentialHost(manager, names, this.env);
   }
 
@@ -157,19 +159,6 @@ async function find(manager: EntityManager, name: string): Promise<RouteContent>
   const route = PROVIDER_NAME.test(name) ? await manager.findOneBy(StoredRoute, { name }) : null;
   if (route !== null) return contentOf(route);
   throw ServiceError.of('not_found', 'name', 'no route has this name; list the routes to find it');
-}
-
-/** `default` is always known: the command line may run without the gateway's PROVIDER_URL. */
-async function mustHaveProviders(manager: EntityManager, names: readonly string[]): Promise<void> {
-  const stored = await manager.query<{ name: string }[]>(PROVIDERS);
-  const known = [DEFAULT_PROVIDER, ...stored.map(({ name }) => name)];
-  const unknown = names.filter((name) => !known.includes(name));
-  if (unknown.length === 0) return;
-  throw ServiceError.of(
-    'invalid',
-    'targets',
-    `there is no provider ${unknown.join(', ')}; add it first, or choose from ${known.join(', ')}`,
-  );
 }
 
 /** TypeORM leaves out what is undefined. */

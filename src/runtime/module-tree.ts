@@ -3,11 +3,7 @@ import type { DynamicModule, ForwardReference, Type } from '@nestjs/common';
 /** The key of what `@Module({ imports })` was given. */
 const IMPORTS = 'imports';
 
-/**
- * What may stand in `imports` of a module.
- *
- * @beta
- */
+/** What may stand in `imports` of a module. */
 export type ImportedModule = Type | DynamicModule | Promise<DynamicModule> | ForwardReference;
 
 /**

@@ -15,18 +15,10 @@ import type { ImportedModule } from './module-tree.js';
 import { misspeltBelow, readEnv } from './read-env.js';
 import { warnOfRejectedKey } from './rejected-key.js';
 
-/**
- * What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter.
- *
- * @beta
- */
+/** What an application does between create() and listen() of Nest's docs: CORS, helmet, versioning, a WebSocket adapter. */
 export type Setup = (app: NestExpressApplication) => void | Promise<void>;
 
-/**
- * Makes and runs gateways.
- *
- * @beta
- */
+/** Makes and runs gateways. */
 export class PosternFactory {
   /**
    * Runs a gateway as `npm start` does: with messages for people, signals, workers and, without DATABASE_URL, an embedded

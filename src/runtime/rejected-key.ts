@@ -4,7 +4,7 @@ import { ProvidersService } from '../providers/providers.service.js';
 
 /**
  * Tests the provider of PROVIDER_URL as `postern providers test` does, and logs if it rejects PROVIDER_KEY. Says nothing of
- * other results: a provider may be away, or have no such endpoint. Nobody waits for it, and it never throws.
+ * other results: a provider may be unreachable, or have no such endpoint. Nobody waits for it, and it never throws.
  */
 export async function warnOfRejectedKey(app: INestApplicationContext): Promise<void> {
   const provider = app.get(ProvidersService).environment;

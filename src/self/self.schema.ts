@@ -11,6 +11,7 @@ export const ownLimitSchema = limitSchema
     resource: true,
     period: true,
     mode: true,
+    unpriced: true,
     amount: true,
     credited: true,
     used: true,
@@ -56,7 +57,10 @@ export const ownKeySchema = z
     providers: z
       .array(z.string())
       .nullable()
-      .meta({ description: 'Providers that the key may use; null: all.', example: ['openai'] }),
+      .meta({
+        description: 'Providers and routes that the key may use; null: all that belong to no other team.',
+        example: ['openai'],
+      }),
     idempotency: z.enum(IDEMPOTENCY_MODES).meta({ description: 'What happens to `Idempotency-Key`.' }),
     models: patterns('Models that the key may use; null: all.'),
     team_models: patterns('Models that the team may use; null: all. A model must be on both lists.'),

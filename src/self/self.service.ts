@@ -4,7 +4,7 @@ import type { Settings } from '../config/settings.js';
 import type { Grant } from '../auth/caller.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { EndpointRule, IdempotencyMode } from '../keys/gateway-key.entity.js';
-import { GRANTED_PROVIDERS } from '../keys/own-key.js';
+import { grantedProviders, PROVIDER_LISTS, type ProviderLists } from '../keys/own-key.js';
 import { LedgerService } from '../limits/ledger/ledger.service.js';
 import { LimitsService } from '../limits/limits.service.js';
 import { ReaderPool } from '../requests/reader-pool.js';
@@ -18,14 +18,13 @@ import {
   type OwnUsageQuery,
 } from './self.schema.js';
 
-interface KeyRow {
+interface KeyRow extends ProviderLists {
   name: string;
   prefix: string;
   team: string;
   expires_at: Date | null;
   secret_expires_at: Date | null;
   endpoints: EndpointRule;
-  providers: string[] | null;
   idempotency: IdempotencyMode;
   models: string[] | null;
   team_models: string[] | null;
@@ -33,8 +32,7 @@ interface KeyRow {
 
 const FIND_KEY = `
   SELECT k.name, s.prefix, t.name AS team, k.expires_at, s.expires_at AS secret_expires_at, k.endpoints,
-         ${GRANTED_PROVIDERS} AS providers,
-         k.idempotency, k.models, t.models AS team_models
+         ${PROVIDER_LISTS}, k.idempotency, k.models, t.models AS team_models
   FROM gateway_key k
   JOIN gateway_key_secret s ON s.key_id = k.id
   JOIN team t ON t.id = k.team_id
@@ -84,7 +82,7 @@ export class SelfService {
       expires_at: row.expires_at?.toISOString() ?? null,
       secret_expires_at: row.secret_expires_at?.toISOString() ?? null,
       endpoints: row.endpoints,
-      providers: row.providers,
+      providers: grantedProviders(row),
       idempotency: row.idempotency,
       models: row.models,
       team_models: row.team_models,

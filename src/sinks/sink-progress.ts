@@ -102,3 +102,10 @@ export async function storeFailure(client: Client, id: string, error: string): P
 export function before(time: Date): Place {
   return { recordedAt: time, id: FIRST_ID };
 }
+
+const LATEST = 'SELECT max(GREATEST(recorded_until, batch_until)) AS at FROM sink';
+
+/** The time up to which a sink has rows; null: there is none. */
+export async function latestSent(client: Pick<ClientBase, 'query'>): Promise<Date | null> {
+  return (await client.query<{ at: Date | null }>(LATEST)).rows[0]!.at;
+}

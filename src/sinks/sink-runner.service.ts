@@ -9,8 +9,10 @@ import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
+import { Regressions } from '../regressions/regressions.service.js';
 import { SinkSenders } from './senders/open-sender.js';
 import { type SinkCounts, SinkLeader } from './sink-leader.js';
+import { latestSent } from './sink-progress.js';
 import { PREPARE } from './sink-rows.js';
 import { SinkSecrets } from './sink-secrets.service.js';
 import { SinkStates } from './sink-states.service.js';
@@ -39,7 +41,9 @@ export class SinkRunner implements OnApplicationShutdown {
     private readonly states: SinkStates,
     private readonly senders: SinkSenders,
     private readonly secrets: SinkSecrets,
+    regressions: Regressions,
   ) {
+    regressions.cursors.add('a sink', latestSent);
     this.pool = openPool(directUrl(env), POOL, this.logger);
   }
 

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { KeysModule } from '../keys/keys.module.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
+import { RegressionsModule } from '../regressions/regressions.module.js';
 import { RequestLogModule } from '../request-log/request-log.module.js';
 import { RequestsModule } from '../requests/requests.module.js';
 import { ClickHouseArchive } from './archive/clickhouse-archive.service.js';
@@ -15,7 +16,15 @@ import { SinksAdminModule } from './sinks-admin.module.js';
 
 /** Sends the rows of the request log to sinks, in the gateway. */
 @Module({
-  imports: [SinksAdminModule, KeysModule, RequestsModule, ObservabilityModule, RequestLogModule, UsageModule],
+  imports: [
+    SinksAdminModule,
+    KeysModule,
+    RegressionsModule,
+    RequestsModule,
+    ObservabilityModule,
+    RequestLogModule,
+    UsageModule
+  ],
   providers: [
     SinkSenders,
     SinkStates,

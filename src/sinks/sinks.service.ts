@@ -136,7 +136,9 @@ export class SinksService {
         throw ServiceError.of(
           'invalid',
           'from',
-          `must be earlier than ${row.recordedUntil.toISOString()}: later rows are still to be sent`,
+          row.recordedUntil.getTime() === 0
+            ? 'has no effect: no row was sent yet, and the sink will get all of them'
+            : `must be earlier than ${row.recordedUntil.toISOString()}: later rows are still to be sent`,
         );
       }
       const cursor = { recordedUntil: from, recordedUntilId: FIRST_ID };

@@ -11,8 +11,6 @@ export const STREAM_USAGE_COMMENT =
  * - `as_sent`: they are forwarded as they are
  * - `require`: they are rejected
  * - `ask`: `stream_options` is added to the request body
- *
- * @beta
  */
 export type StreamUsage = 'as_sent' | 'require' | 'ask';
 export const STREAM_USAGES = ['as_sent', 'require', 'ask'] as const satisfies readonly StreamUsage[];
@@ -32,7 +30,8 @@ const MODELS_ABOUT =
 const STREAM_USAGE_ABOUT =
   'Streams of chat completions without `stream_options.include_usage`: `as_sent` forwards them, `require` rejects them, `ask` adds it to the request body.';
 
-const models = z
+/** Patterns of model names. */
+export const modelPatterns = z
   .array(
     z
       .string(MODELS)
@@ -59,12 +58,12 @@ export const modelRulesView = {
 
 /** Members of a new team or key. */
 export const newModelRules = {
-  models: models.nullish().default(null).meta(about.models),
+  models: modelPatterns.nullish().default(null).meta(about.models),
   stream_usage: oneOf(STREAM_USAGES).default('as_sent').meta(about.stream_usage),
 };
 
 /** Members of a change. */
 export const modelRulesChange = {
-  models: models.nullable().optional().meta(about.models),
+  models: modelPatterns.nullable().optional().meta(about.models),
   stream_usage: oneOf(STREAM_USAGES).optional().meta(about.stream_usage),
 };

@@ -5,11 +5,23 @@ import { shownLimits, withoutLimits } from '../limit-rules/stored-rules.js';
 import type { Actor } from '../platform/actor.js';
 import { annotationsOf, type Annotations, withAnnotationColumns } from './annotations.js';
 import { shownSelfService } from './self-service.js';
+import { shownClaudeCode } from './claude-code.js';
+import { shownSignIn } from './sign-in.js';
 import { Team } from './team.entity.js';
 import type { TeamChange, TeamView } from './teams.schema.js';
 
 /** What a team can be created with, apart from its limits. */
-export type NewTeam = Pick<TeamChange, 'models' | 'stream_usage' | 'self_service' | keyof Annotations> & {
+export type NewTeam = Pick<
+  TeamChange,
+  | 'models'
+  | 'stream_usage'
+  | 'providers'
+  | 'default_provider'
+  | 'self_service'
+  | 'sign_in'
+  | 'claude_code'
+  | keyof Annotations
+> & {
   name: string;
   /** ID of its group. */
   groupId?: string | null;
@@ -32,8 +44,16 @@ export async function insertTeam(
 
 /** TypeORM leaves out what is undefined. */
 export function columnsOf(change: Omit<TeamChange, 'group'> & Pick<NewTeam, 'groupId'>): Partial<Team> {
-  const { stream_usage, self_service, ...others } = withAnnotationColumns(withoutLimits(change));
-  return { ...others, streamUsage: stream_usage, selfService: self_service };
+  const { stream_usage, default_provider, self_service, sign_in, claude_code, ...others } =
+    withAnnotationColumns(withoutLimits(change));
+  return {
+    ...others,
+    streamUsage: stream_usage,
+    defaultProvider: default_provider,
+    selfService: self_service,
+    signIn: sign_in,
+    claudeCode: claude_code,
+  };
 }
 
 /** Lists each field, so that a new column is not shown by accident. */
@@ -45,9 +65,13 @@ export function teamView(team: Team): TeamView {
     group: team.group,
     models: team.models,
     stream_usage: team.streamUsage,
+    providers: team.providers,
+    default_provider: team.defaultProvider,
     ...shownLimits(team.rules, 'team'),
     ...annotationsOf(team),
     self_service: team.selfService && shownSelfService(team.selfService),
+    sign_in: team.signIn && shownSignIn(team.signIn),
+    claude_code: team.claudeCode && shownClaudeCode(team.claudeCode),
     version: team.version,
     created_at: team.createdAt.toISOString(),
   };

@@ -10,15 +10,13 @@ import {
 } from 'typeorm';
 import { type RuleValues, rulesSql } from '../limit-rules/stored-rules.js';
 import { SELF_SERVICE_COMMENT, type SelfService } from './self-service.js';
+import { SIGN_IN_COMMENT, type SignInSettings } from './sign-in.js';
 import { Annotated } from './annotations.js';
+import { CLAUDE_CODE_COMMENT, type ClaudeCodeSettings } from './claude-code.js';
 import { groupNameSql } from './team-groups.js';
 import { STREAM_USAGE_COMMENT, type StreamUsage } from './model-rules.js';
 
-/**
- * A team, to which gateway keys belong.
- *
- * @beta
- */
+/** A team, to which gateway keys belong. */
 @Check('team_stream_usage_check', `stream_usage IN ('as_sent', 'require', 'ask')`)
 @Entity('team', { comment: 'Teams, to which gateway keys belong.' })
 export class Team extends Annotated {
@@ -41,9 +39,32 @@ export class Team extends Annotated {
   @Column('text', { name: 'stream_usage', default: 'as_sent', comment: STREAM_USAGE_COMMENT })
   streamUsage!: StreamUsage;
 
+  @Column('text', {
+    array: true,
+    nullable: true,
+    comment:
+      'Names of the providers and routes that its keys may use; null for its own and those of no team.',
+  })
+  providers!: string[] | null;
+
+  @Column('text', {
+    name: 'default_provider',
+    nullable: true,
+    comment: 'Provider or route that its calls to /v1 go to; null for the default of all teams.',
+  })
+  defaultProvider!: string | null;
+
   /** @internal */
   @Column('jsonb', { name: 'self_service', nullable: true, comment: SELF_SERVICE_COMMENT })
   selfService!: SelfService | null;
+
+  /** @internal */
+  @Column('jsonb', { name: 'sign_in', nullable: true, comment: SIGN_IN_COMMENT })
+  signIn!: SignInSettings | null;
+
+  /** @internal */
+  @Column('jsonb', { name: 'claude_code', nullable: true, comment: CLAUDE_CODE_COMMENT })
+  claudeCode!: ClaudeCodeSettings | null;
 
   /** @internal */
   @ForeignKey('TeamGroup', { name: 'team_group_id_fkey' })

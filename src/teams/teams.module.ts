@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { LimitRulesModule } from '../limit-rules/limit-rules.module.js';
 import { Team } from './team.entity.js';
+import { TeamChanges } from './team-changes.js';
 import { TeamsController } from './teams.controller.js';
 import { TeamsService } from './teams.service.js';
 
@@ -9,7 +10,7 @@ import { TeamsService } from './teams.service.js';
 @Module({
   imports: [TypeOrmModule.forFeature([Team]), LimitRulesModule],
   controllers: [TeamsController],
-  providers: [TeamsService],
-  exports: [TeamsService]
+  providers: [TeamsService, TeamChanges],
+  exports: [TeamsService, TeamChanges]
 })
 export class TeamsModule {}

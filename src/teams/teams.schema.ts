@@ -11,6 +11,9 @@ import {
 } from '../admin/fields.schema.js';
 import { annotationFilters, annotationsChange, annotationsView, newAnnotations } from './annotations.js';
 import { modelRulesChange, modelRulesView, newModelRules } from './model-rules.js';
+import { claudeCodeChange, claudeCodeView } from './claude-code.js';
+import { signInChange, signInView } from './sign-in.js';
+import { providerRulesChange, providerRulesView } from './provider-rules.js';
 import { selfServiceChange, selfServiceView } from './self-service.js';
 import { limitMembers, shownLimitMembers } from '../limit-rules/limit-rules.schema.js';
 
@@ -29,9 +32,12 @@ export const teamSchema = z
     disabled: z.boolean().meta({ description: DISABLED, example: false }),
     group: z.string().nullable().meta({ description: GROUP, example: 'dev' }),
     ...modelRulesView,
+    ...providerRulesView,
     ...shownLimitMembers,
     ...annotationsView,
     ...selfServiceView,
+    ...signInView,
+    ...claudeCodeView,
     version: version(),
     created_at: timestamp('When the team was created.'),
   })
@@ -46,9 +52,12 @@ export const newTeamSchema = z
     name: name().meta({ description: 'Unique name of the team.', example: 'search' }),
     group: group.default(null).meta({ description: GROUP_CHANGE, example: 'dev' }),
     ...newModelRules,
+    ...providerRulesChange,
     ...limitMembers,
     ...newAnnotations,
     ...selfServiceChange,
+    ...signInChange,
+    ...claudeCodeChange,
   })
   .meta({ id: 'NewTeam', example: { name: 'search' } });
 export type NewTeam = z.output<typeof newTeamSchema>;
@@ -60,9 +69,12 @@ export const teamChangeSchema = z
     disabled: flag().optional().meta({ description: DISABLED }),
     group: group.optional().meta({ description: GROUP_CHANGE, example: 'dev' }),
     ...modelRulesChange,
+    ...providerRulesChange,
     ...limitMembers,
     ...annotationsChange,
     ...selfServiceChange,
+    ...signInChange,
+    ...claudeCodeChange,
   })
   .meta({ id: 'TeamChange', example: { disabled: true } });
 export type TeamChange = z.output<typeof teamChangeSchema>;

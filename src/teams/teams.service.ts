@@ -14,9 +14,11 @@ import type { Budget, LimitMembers } from '../limit-rules/limit-rules.schema.js'
 import { LimitRules } from '../limit-rules/limit-rules.service.js';
 import { aboveTeam } from '../limit-rules/within-team.js';
 import { changedLimits, NO_LIMITS, sameLimits, withoutLimits } from '../limit-rules/stored-rules.js';
-import { mustBeKnownProviders } from '../providers/provider-rows.js';
+import { LOCK_CHANGES } from '../providers/provider-rows.js';
+import { mustBeUsable } from '../providers/team-providers.js';
 import { columnsOf, insertTeam, type NewTeam, teamView } from './team-rows.js';
 import { groupIdOf, raiseGroups, teamsOfGroup } from './team-groups.js';
+import { TeamChanges } from './team-changes.js';
 import { Team } from './team.entity.js';
 import type { TeamChange, TeamFilter, TeamView } from './teams.schema.js';
 
@@ -26,11 +28,12 @@ export class TeamsService {
   constructor(
     @InjectRepository(Team) private readonly teams: Repository<Team>,
     private readonly limits: LimitRules,
+    private readonly changes: TeamChanges,
   ) {}
 
   /** The same service, whose work is part of the transaction of `manager`. */
   in(manager: EntityManager): TeamsService {
-    return new TeamsService(manager.getRepository(Team), this.limits);
+    return new TeamsService(manager.getRepository(Team), this.limits, this.changes);
   }
 
   /**
@@ -41,7 +44,8 @@ export class TeamsService {
     mustNotLookLikeId(team.name);
     const limits = changedLimits(NO_LIMITS, team);
     const creating = transacted(this.teams.manager, async (manager) => {
-      await mustBeKnown(manager, team);
+      if (namesProviders(team)) await manager.query(LOCK_CHANGES);
+      await mustFit(manager, { id: null, providers: null, default_provider: null }, team);
       const groupId = group === null ? null : await groupIdOf(manager, group);
       await raiseGroups(manager, [groupId]);
       return insertTeam(manager, { ...team, groupId }, by, (id) =>
@@ -89,7 +93,12 @@ export class TeamsService {
   ): Promise<TeamView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const request = { id: nameOrId, action: 'changed', by, expected };
-    const changing = audited(this.teams.manager, TEAM, request, async (manager, team) => {
+    // Before the team: changes of providers take both locks in this order.
+    const lock: typeof TEAM.lock = async (manager, id) => {
+      if (namesProviders(change)) await manager.query(LOCK_CHANGES);
+      return TEAM.lock(manager, id);
+    };
+    const changing = audited(this.teams.manager, { ...TEAM, lock }, request, async (manager, team) => {
       const { group, ...others } = withoutLimits(change);
       const moved = await this.moved(manager, team, group);
       const names = differing(team, others);
@@ -97,9 +106,13 @@ export class TeamsService {
       const limitsDiffer = !sameLimits(limits, team);
       if (names.length === 0 && moved === undefined && !limitsDiffer) return null;
       check?.(team);
-      if (names.includes('self_service')) await mustBeKnown(manager, change);
+      await mustFit(manager, team, Object.fromEntries(names.map((name) => [name, change[name]])));
       if (limitsDiffer) await this.limits.save(manager, 'team', team.id, limits);
+      if (names.includes('self_service') && change.self_service)
+        await this.changes.selfServiceChanged(manager, team.id, change.self_service);
       await manager.update(Team, team.id, columnsOf({ ...others, groupId: moved }));
+      if (names.includes('sign_in') && change.sign_in)
+        await this.changes.signInChanged(manager, team.id, change.sign_in, by);
       return {};
     });
     return unlessTaken(changing);
@@ -198,9 +211,32 @@ export class TeamsService {
 /** What a team is created with. */
 type CreatedTeam = Omit<NewTeam, 'groupId'> & LimitMembers & { group?: string | null };
 
-/** @throws ServiceError invalid for an unknown provider */
-function mustBeKnown(manager: EntityManager, { self_service: allowed }: Partial<NewTeam>): Promise<void> {
-  return mustBeKnownProviders(manager, allowed?.providers, 'self_service.providers');
+type ProviderRules = Pick<TeamView, 'providers' | 'default_provider'> & { id: string | null };
+
+function namesProviders(team: Partial<NewTeam>): boolean {
+  const lists = [team.providers, team.self_service?.providers, team.sign_in?.providers];
+  return team.default_provider != null || lists.some((list) => list != null);
+}
+
+/**
+ * Checks the providers that a team is to have.
+ *
+ * @param change what differs
+ * @throws ServiceError invalid for one that the team may not use
+ */
+async function mustFit(
+  manager: EntityManager,
+  { id, ...present }: ProviderRules,
+  change: Partial<NewTeam>,
+): Promise<void> {
+  const { providers, default_provider: byDefault } = { ...present, ...change };
+  const [all, listed] = [null, providers ?? null].map((names) => ({ id, providers: names }));
+  await mustBeUsable(manager, all!, change.providers);
+  // A list that was changed must go with the default that stays.
+  const isAffected = change.default_provider !== undefined || change.providers !== undefined;
+  if (isAffected && byDefault != null) await mustBeUsable(manager, listed!, [byDefault], 'default_provider');
+  await mustBeUsable(manager, listed!, change.self_service?.providers, 'self_service.providers');
+  await mustBeUsable(manager, listed!, change.sign_in?.providers, 'sign_in.providers');
 }
 
 /** @throws ServiceError forbidden, or invalid for a budget above that of the team */
@@ -211,6 +247,13 @@ function mustBeLed(wanted: TeamChange['self_service'], team: TeamView): void {
       'forbidden',
       'self_service.providers',
       `an administrator lets keys of this team use ${providers.join(', ')} only: name some of them`,
+    );
+  const days = team.self_service?.sign_in_within_days ?? null;
+  if (days !== null && (wanted?.sign_in_within_days ?? Infinity) > days)
+    throw ServiceError.of(
+      'forbidden',
+      'self_service.sign_in_within_days',
+      `an administrator lets keys of this team work for ${days} days after a sign-in: name as many or fewer`,
     );
   if (wanted?.budget_usd_per_month == null) return;
   const budget: Budget = {

@@ -9,7 +9,6 @@ const MAX_PAUSE_MS = 50;
  *
  * @param within fails after so many milliseconds rather than hang; a busy machine takes its time
  * @param what is in the error's message
- * @beta
  */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,

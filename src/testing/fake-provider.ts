@@ -12,16 +12,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /**
  * An event of a stream. A string, such as `[DONE]`, is its data as it is; an object is its data as JSON. With a name:
  * `{ event: 'message_start', data: {…} }`.
- *
- * @beta
  */
 export type FakeEvent = string | object | { event: string; data: string | object };
 
-/**
- * What a provider responds.
- *
- * @beta
- */
+/** What a provider responds. */
 export interface FakeResponse {
   /** 200 unless given. */
   status?: number;
@@ -40,11 +34,7 @@ export interface FakeResponse {
   breaks?: boolean;
 }
 
-/**
- * A request that a provider received whole.
- *
- * @beta
- */
+/** A request that a provider received whole. */
 export interface FakeRequest {
   readonly method: string;
   /** Path and query. */
@@ -70,18 +60,12 @@ const COMPLETION: FakeResponse = {
   },
 };
 
-/**
- * A response, or what makes it of a request.
- *
- * @beta
- */
+/** A response, or what makes it of a request. */
 export type FakeResponder = FakeResponse | ((request: FakeRequest) => FakeResponse | Promise<FakeResponse>);
 
 /**
  * A provider on a port of this machine, which responds what a test says and records what it receives. Unless told
  * otherwise, it responds a chat completion of 3 and 2 tokens.
- *
- * @beta
  */
 export class FakeProvider {
   /** In the order in which their bodies had arrived. */

@@ -2,11 +2,7 @@ import type { DynamicModule, LoggerService, Type } from '@nestjs/common';
 import { SETTINGS } from '../config/config.module.js';
 import type { MakeApp } from '../runtime/gateway.js';
 
-/**
- * What the builder of `@nestjs/testing` replaces. See Nest's documentation of its testing module.
- *
- * @beta
- */
+/** What the builder of `@nestjs/testing` replaces. See Nest's documentation of its testing module. */
 export interface Overrides {
   overrideProvider(token: unknown): Override;
   overrideGuard(token: unknown): Override;
@@ -16,11 +12,7 @@ export interface Overrides {
   overrideModule(module: Type | DynamicModule): { useModule(module: Type | DynamicModule): Overrides };
 }
 
-/**
- * By what something is replaced.
- *
- * @beta
- */
+/** By what something is replaced. */
 export interface Override {
   useValue(value: unknown): Overrides;
   useClass(type: Type): Overrides;

@@ -5,11 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { processEnv } from '../config/env-source.js';
 import type { KeeperMessage } from './postgres-keeper.js';
 
-/**
- * A Postgres for tests.
- *
- * @beta
- */
+/** A Postgres for tests. */
 export interface TestPostgres {
   /** Set TEST_DATABASE_URL to it, and every process of the run uses this one. */
   readonly url: string;
@@ -21,7 +17,6 @@ export interface TestPostgres {
  * It ends with this process if it is not stopped before.
  *
  * @throws Error if it cannot be started
- * @beta
  */
 export async function startPostgres(): Promise<TestPostgres> {
   const file = fileURLToPath(new URL('./postgres-keeper.js', import.meta.url));

@@ -12,11 +12,7 @@ import { createDatabase, type TestDatabase } from './test-database.js';
 
 const ROW_WITHIN_MS = 30_000;
 
-/**
- * What a gateway of a test consists of.
- *
- * @beta
- */
+/** What a gateway of a test consists of. */
 export interface TestGatewayOptions {
   /** Your modules. The gateway imports them beside its own. */
   modules?: ModuleMetadata['imports'];
@@ -34,11 +30,7 @@ export interface TestGatewayOptions {
   database?: TestDatabase;
 }
 
-/**
- * A gateway in this process, on real sockets.
- *
- * @beta
- */
+/** A gateway in this process, on real sockets. */
 export interface TestGateway {
   readonly url: string;
   /** Where the admin API is: `url`, unless `settings` has an `adminPort`. */
@@ -48,7 +40,7 @@ export interface TestGateway {
   readonly key: string;
   readonly app: NestExpressApplication;
   readonly database: TestDatabase;
-  /** Calls the admin API, and fails unless the response is a success: `admin('POST', '/teams', { name: 'a' })`. */
+  /** Calls the admin API, and fails unless the response is a success: `admin('POST', '/teams', { name: 'a' })`. Undefined for a response without a body. */
   admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
   /** A new gateway key. @param properties as of `POST /keys`; without them, a key of team `default` */
   createKey(properties?: object): Promise<string>;
@@ -63,11 +55,7 @@ export interface TestGateway {
   stop(): Promise<void>;
 }
 
-/**
- * A row of the table `request_log`, by the names of its columns, with the values that `pg` makes of them.
- *
- * @beta
- */
+/** A row of the table `request_log`, by the names of its columns, with the values that `pg` makes of them. */
 export type RequestRow = Record<string, unknown> & { id: string; outcome: string; status: number | null };
 
 /**
@@ -75,7 +63,6 @@ export type RequestRow = Record<string, unknown> & { id: string; outcome: string
  * is ready when the promise resolves.
  *
  * @throws Error, as a start of the gateway does; nothing is left
- * @beta
  */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { modules = [], root, override, database: shared, ...rest } = options;
@@ -127,7 +114,8 @@ export function handle(running: RunningGateway, database: TestDatabase): Omit<Te
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
+    const text = await response.text();
+    return (text === '' ? undefined : JSON.parse(text)) as T;
   };
   return {
     url: gateway.url,

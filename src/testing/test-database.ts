@@ -6,11 +6,7 @@ import { TEMPLATE } from './template.js';
 /** invalid_catalog_name: there is no such template. */
 const NO_DATABASE = '3D000';
 
-/**
- * A database of a test's own.
- *
- * @beta
- */
+/** A database of a test's own. */
 export interface TestDatabase {
   readonly url: string;
   /** Runs a query on one of a few connections: a new one costs more than most queries. */
@@ -21,8 +17,6 @@ export interface TestDatabase {
 /**
  * Creates a database, on the Postgres of TEST_DATABASE_URL or the embedded one of this process. The first gateway on it
  * makes the tables, unless they are in the template of the server already.
- *
- * @beta
  */
 export async function createDatabase(): Promise<TestDatabase> {
   const server = await postgresForTests();

@@ -9,6 +9,7 @@ import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
+import { Regressions } from '../regressions/regressions.service.js';
 import { PartitionsService } from '../request-log/partitions.service.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
 import {
@@ -76,8 +77,13 @@ export class UsageRollup implements OnApplicationShutdown {
     @InjectSettings() private readonly env: Settings,
     private readonly database: DatabaseService,
     partitions: PartitionsService,
+    regressions: Regressions,
   ) {
     this.pool = openPool(directUrl(env), POOL, this.logger);
+    regressions.cursors.add('usage', async (client) => {
+      const { rows } = await client.query<{ cursor: Date }>(CURSOR);
+      return rows[0]?.cursor ?? null;
+    });
     partitions.keepWhile(async (client, table) => {
       const { rows } = await client.query<{ added: boolean }>(isAdded(table));
       return !rows[0]!.added;

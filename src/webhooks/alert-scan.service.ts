@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
+import { LAST_EXPIRY_SQL } from '../keys/key-view.js';
 
 const EVERY_MS = 60_000;
 /** Clients can make up names of models. Those beyond this number are announced on the next days. */
@@ -17,20 +18,22 @@ const LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS locked';
 
 /**
  * Keys that expire within 7 days, and again within 1 day. A key that is newer than that by its creation is short-lived on
- * purpose. An extended key is announced again before its new expiry.
+ * purpose. An extended key is announced again before its new expiry. What the next sign-in of its owner moves is not announced.
  */
 const EXPIRING_KEYS = `
   SELECT webhook_emit('key.expiring', data, once) FROM (
-    SELECT format('key.expiring %s %s %s', k.id, n.days, extract(epoch FROM k.expires_at)) AS once,
+    SELECT format('key.expiring %s %s %s', k.id, n.days, extract(epoch FROM n.at)) AS once,
            jsonb_build_object('team', t.name, 'team_id', t.id, 'key', k.name, 'key_id', k.id, 'prefix', s.prefix,
-             'expires_at', to_char(k.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'days', n.days) AS data
+             'expires_at', to_char(n.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+             'days', ceil(extract(epoch FROM n.at - now()) / 86400)) AS data
     FROM gateway_key k
     JOIN team t ON t.id = k.team_id
-    CROSS JOIN LATERAL (SELECT CASE WHEN k.expires_at <= now() + interval '1 day' THEN 1 ELSE 7 END AS days) n
+    CROSS JOIN LATERAL (SELECT ${LAST_EXPIRY_SQL} AS at) last
+    CROSS JOIN LATERAL (SELECT last.at, CASE WHEN last.at <= now() + interval '1 day' THEN 1 ELSE 7 END AS days) n
     LEFT JOIN LATERAL (
       SELECT prefix FROM gateway_key_secret WHERE key_id = k.id AND kind = 'key' ORDER BY id DESC LIMIT 1) s ON true
-    WHERE k.expires_at > now() AND k.expires_at <= now() + interval '7 days'
-      AND k.created_at <= k.expires_at - make_interval(days => n.days)
+    WHERE n.at > now() AND n.at <= now() + interval '7 days'
+      AND k.created_at <= n.at - make_interval(days => n.days)
       AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled) expiring
   WHERE NOT EXISTS (SELECT FROM webhook_event e WHERE e.once = expiring.once)`;
 

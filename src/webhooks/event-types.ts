@@ -13,5 +13,6 @@ export const EVENT_TYPES = [
   'cost.unknown',
   'trust.failing',
   'issuer.unavailable',
+  'policy.failing',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];

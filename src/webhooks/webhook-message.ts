@@ -45,10 +45,17 @@ export function messageOf(
 /** Before the base64 of the key, as Standard Webhooks say. */
 export const SECRET_PREFIX = 'whsec_';
 
-/** The signature of Standard Webhooks 1.0.0, "Signature scheme". */
-export function signatureOf(secret: string, id: string, timestamp: number, body: string): string {
+/** The signature of Standard Webhooks 1.0.0, "Signature scheme". @param signed parts of what is signed, one after the other */
+export function signatureOf(
+  secret: string,
+  id: string,
+  timestamp: number,
+  ...signed: (string | Buffer)[]
+): string {
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
-  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+  const hmac = createHmac('sha256', key).update(`${id}.${timestamp}.`);
+  for (const part of signed) hmac.update(part);
+  return `v1,${hmac.digest('base64')}`;
 }
 
 /** What the receiver of the format `standard` gets. */
@@ -101,6 +108,8 @@ function slackText({ type, data }: StoredEvent): string {
       return `Trust ${text('trust')} has rejected ${text('failures')} tokens in ${text('minutes')} minutes: ${text('reason')}.`;
     case 'issuer.unavailable':
       return `The keys of the issuer ${text('issuer')} cannot be read: ${text('reason')}.`;
+    case 'policy.failing':
+      return `The policy ${text('policy')} does not decide: ${text('reason')}. Its calls are ${data.on_failure === 'allow' ? 'forwarded' : 'rejected'}.`;
     case TEST_TYPE:
       return 'This is a test of a Postern webhook.';
   }

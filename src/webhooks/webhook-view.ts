@@ -78,19 +78,24 @@ export function settingsOf({ id, shown_url: url, events, format }: WebhookRow) {
   return { id, name: url, url, events, format };
 }
 
-const MESSAGES: Record<WebhookTestResult['code'], string> = {
-  ok: 'OK: the receiver accepted the event.',
+/** What is wrong with a receiver, whatever it receives. */
+export const RECEIVER_MESSAGES = {
   name_not_resolved: 'The host name of the URL does not resolve. Correct the URL or the DNS.',
   refused:
     'Connection refused: nothing listens at this host and port. Start the receiver, or correct the URL.',
   unreachable: 'The receiver could not be reached. Check the URL, the network and any egress proxy.',
-  timeout:
-    'The receiver did not respond within 10 seconds. Let it respond first and process the event later.',
   tls: 'The TLS handshake failed, or the certificate is not trusted. For a private CA, set NODE_EXTRA_CA_CERTS.',
   forbidden_address:
     'The URL leads to an address that is not allowed: link-local, a cloud metadata service, a public address with plain http, or this gateway.',
   not_http: 'The receiver does not respond with HTTP. Check the scheme and port of the URL.',
   redirect: 'The receiver redirects; Postern does not follow redirects. Use the final URL.',
+};
+
+const MESSAGES: Record<WebhookTestResult['code'], string> = {
+  ...RECEIVER_MESSAGES,
+  ok: 'OK: the receiver accepted the event.',
+  timeout:
+    'The receiver did not respond within 10 seconds. Let it respond first and process the event later.',
   unexpected_status: 'The receiver rejected the event: it must respond with a status from 200 to 299.',
 };
 

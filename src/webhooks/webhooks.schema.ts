@@ -159,24 +159,24 @@ export const replaySchema = z
   .meta({ id: 'WebhookReplay', example: { event_id: EXAMPLE_ID } });
 export type Replay = z.output<typeof replaySchema>;
 
+/** What is wrong with a receiver, for programs. */
+export const RECEIVER_ERRORS = [
+  'name_not_resolved',
+  'refused',
+  'unreachable',
+  'timeout',
+  'tls',
+  'forbidden_address',
+  'not_http',
+  'redirect',
+  'unexpected_status',
+] as const;
+
 /** `POST /admin/v1/webhooks/:id/test` */
 export const webhookTestSchema = z
   .strictObject({
     ok: z.boolean().meta({ description: 'True if the receiver responded with a status from 200 to 299.' }),
-    code: z
-      .enum([
-        'ok',
-        'name_not_resolved',
-        'refused',
-        'unreachable',
-        'timeout',
-        'tls',
-        'forbidden_address',
-        'not_http',
-        'redirect',
-        'unexpected_status',
-      ])
-      .meta({ description: 'The result, for programs.' }),
+    code: z.enum(['ok', ...RECEIVER_ERRORS]).meta({ description: 'The result, for programs.' }),
     message: z.string().meta({
       description: 'The result in one sentence, with the remedy.',
       example: 'OK: the receiver accepted the event.',

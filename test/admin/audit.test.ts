@@ -64,6 +64,12 @@ const job = async () => {
 };
 const newSink = () => ({ name: `sink-${++names}`, kind: 'http', url: 'http://127.0.0.1:9/' });
 const sink = async () => (await call(postern, 'POST', '/sinks', newSink())).body;
+const newPolicy = () => ({
+  name: `policy-${++names}`,
+  url: 'http://127.0.0.1:9/',
+  secret: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
+});
+const policy = async () => (await call(postern, 'POST', '/policies', newPolicy())).body;
 const newTrust = async () => ({
   name: `trust ${++names}`,
   key: (await key()).id,
@@ -72,6 +78,36 @@ const newTrust = async () => ({
   claims: { sub: ['job'] },
 });
 const trust = async () => (await call(postern, 'POST', '/trusts', await newTrust())).body;
+const person = async () => {
+  const [made] = await postern.database.query<AdminBody>(
+    `INSERT INTO person (id, issuer, subject, name) VALUES (gen_random_uuid(), 'https://login.example.com', $1, 'Jo')
+     RETURNING id`,
+    [`person-${++names}`],
+  );
+  return made!;
+};
+const endedPerson = async () => {
+  const made = await person();
+  await call(postern, 'POST', `/people/${made.id}/end`, {});
+  return made;
+};
+const fromClient = async () => {
+  const [{ id: personId }, { id: keyId }] = [await person(), await key()];
+  const [made] = await postern.database.query<AdminBody>(
+    `INSERT INTO sign_in (id, person_id, key_id, surface, expires_at)
+     VALUES (gen_random_uuid(), $1, $2, 'test', now() + interval '1 hour') RETURNING id`,
+    [personId, keyId],
+  );
+  return made!;
+};
+/** @param server on which it was noticed; only what was lost on the one that runs is put back */
+const regressionOn = (server: string) => async () => {
+  const [made] = await postern.database.query<AdminBody>(
+    `INSERT INTO database_regression (id, server, state)
+     VALUES (gen_random_uuid(), ${server}, 'waiting') RETURNING id`,
+  );
+  return made!;
+};
 const newToken = () => ({ name: `token ${++names}`, role: 'viewer' });
 const token = async () => (await call(postern, 'POST', '/tokens', newToken())).body;
 
@@ -114,6 +150,20 @@ const CHANGES: Record<
   'PATCH /admin/v1/trusts/:id': { subject: trust, body: () => ({ enabled: false }), leaves: 'trust changed' },
   'DELETE /admin/v1/trusts/:id': { subject: trust, leaves: 'trust removed' },
   'POST /admin/v1/trusts/:id/test': { subject: trust, body: () => ({ token: 'x' }), leaves: null },
+  'POST /admin/v1/database/regressions/:id/put-back': {
+    subject: regressionOn('pg_postmaster_start_time()'),
+    body: () => ({}),
+    leaves: 'regression put_back',
+  },
+  'POST /admin/v1/database/regressions/:id/dismiss': {
+    subject: regressionOn(`now() - random() * interval '1 year'`),
+    body: () => ({}),
+    leaves: 'regression dismissed',
+  },
+  'POST /admin/v1/people/:id/end': { subject: person, body: () => ({}), leaves: 'person ended' },
+  'POST /admin/v1/people/:id/reopen': { subject: endedPerson, body: () => ({}), leaves: 'person reopened' },
+  'POST /admin/v1/people/:id/forget': { subject: endedPerson, body: () => ({}), leaves: 'person forgotten' },
+  'DELETE /admin/v1/sign-ins/:id': { subject: fromClient, leaves: 'sign_in ended' },
   'POST /admin/v1/limits/preview': {
     subject: () => Promise.resolve(null),
     body: () => ({ owner: 'installation', budgets: [{ usd: '1', period: 'day' }] }),
@@ -191,6 +241,19 @@ const CHANGES: Record<
     body: () => ({ event_id: EVENT }),
     leaves: 'webhook replayed',
   },
+  'POST /admin/v1/policies': {
+    subject: () => Promise.resolve(null),
+    body: newPolicy,
+    leaves: 'policy created',
+  },
+  'PATCH /admin/v1/policies/:id': {
+    subject: policy,
+    // Rejections would be in the way of other calls.
+    body: () => ({ enabled: false }),
+    leaves: 'policy changed',
+  },
+  'DELETE /admin/v1/policies/:id': { subject: policy, leaves: 'policy removed' },
+  'POST /admin/v1/policies/:id/test': { subject: policy, body: () => ({ model: 'm' }), leaves: null },
   'POST /admin/v1/sinks': {
     subject: () => Promise.resolve(null),
     body: newSink,
@@ -229,7 +292,9 @@ describe('the audit log', () => {
     // Signing in and out needs a browser: sessions.test.ts has it.
     const routes = changingRoutes(postern)
       .map(({ method, path }) => `${method} ${path}`)
-      .filter((route) => !route.endsWith(' /admin/v1/session'));
+      .filter((route) => !route.endsWith(' /admin/v1/session'))
+      // The OpenID provider sends it: the tests of logouts have it.
+      .filter((route) => !route.endsWith(' /admin/v1/oidc/logout'));
     const unlisted = routes.filter((route) => !(route in CHANGES));
     expect(unlisted.map((route) => `${route}: add to CHANGES the entry that it leaves`)).toEqual([]);
     expect(Object.keys(CHANGES).filter((route) => !routes.includes(route))).toEqual([]);
@@ -289,6 +354,7 @@ describe('the audit log', () => {
           prefix: body.prefix,
           previous_secret_expires_at: body.previous_secret_expires_at,
           grace_seconds: 60,
+          tokens_valid_from: expect.any(String) as string,
         },
       },
       {
@@ -298,6 +364,20 @@ describe('the audit log', () => {
       },
       { action: 'created', before: null, after: expect.objectContaining({ id, prefix }) as object },
     ]);
+  });
+
+  it('names the secrets that a rotation ends at once', async () => {
+    const { id } = await key();
+    for (let i = 0; i < 2; i++) await call(postern, 'POST', `/keys/${id}/rotate`, { grace_seconds: 60 });
+    const [entry] = (await call(postern, 'GET', `/audit?subject_id=${id}`)).body.data;
+    const ended = await postern.database.query<{ id: string; prefix: string }>(
+      'SELECT id, prefix FROM gateway_key_secret WHERE key_id = $1 AND expires_at <= now()',
+      [id],
+    );
+    expect(ended).toHaveLength(1);
+    expect(entry).toMatchObject({
+      after: { ended_secrets: [ended[0]!.prefix], ended_secret_ids: [ended[0]!.id] },
+    });
   });
 
   it('says nothing of what changed nothing', async () => {

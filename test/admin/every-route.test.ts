@@ -24,7 +24,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TR
  * Open to all by design: states, the session, the page for browsers at `/`, the files of the console, which hold no data,
  * and, outside production, the documentation.
  */
-const OPEN = /^\/(health|docs|console|admin\/v1\/(session|oidc(\/(start|callback))?)$|$)/i;
+const OPEN = /^\/(health|docs|console|admin\/v1\/(session|oidc(\/(start|callback|logout))?)$|$)/i;
 /** `/call` is a name inside the gateway that must not work from outside. */
 const UNKNOWN = ['/admin', '/admin/v1', '/admin/v1/anything'];
 const PROXY_PATHS = ['/v1/chat/completions', '/v1/models', '/v1', '/p/default/v1/models', '/p', '/call'];

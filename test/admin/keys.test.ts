@@ -16,6 +16,7 @@ const SHAPE = [
   'created_at',
   'previous_secret_expires_at',
   'expires_at',
+  'latest_expiry',
   'last_used_at',
   'revoked_at',
   'disabled',
@@ -38,6 +39,7 @@ const SHAPE = [
   'note',
   'self_service',
   'owner_id',
+  'origin',
   'version',
 ];
 
@@ -122,7 +124,7 @@ describe('/admin/v1/keys', () => {
     const answer = await call(postern, 'POST', '/keys', order);
     expect([answer.status, fieldsOf(answer)]).toEqual([400, ['providers']]);
     expect(answer.body.error.message).toMatch(
-      /^providers: there is no provider or route grok, gork; add it first, or choose from default, (.*, )?groq$/,
+      /^providers: there is no provider or route grok, gork that this team may use; add it first, or choose from default, (.*, )?groq$/,
     );
     const { body } = await call(postern, 'POST', '/keys', { ...order, providers: ['groq'] });
     const path = `/keys/${body.id}`;

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type Configuration, Provider } from 'oidc-provider';
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from 'jose';
 import { unusedPort } from '../support/unused-port.js';
 
+const KID = 'of-this-provider';
 export const CLIENT_SECRET = 'a-client-secret-of-this-test';
 
 /** A real OpenID provider, whose only page, the one to sign in at, signs `user` in. */
@@ -11,33 +13,60 @@ export class OpenIdProvider {
   user = 'admin';
   /** Requests to its token endpoint. */
   tokenRequests = 0;
+  /** Users who have been deleted there. */
+  readonly gone = new Set<string>();
+  /** Until when it answers no requests to its token endpoint. */
+  held: Promise<void> | null = null;
   /** Changes the nonce that the provider sees. */
   tamper = (nonce: string) => nonce;
 
   private constructor(
     readonly url: string,
     private readonly server: Server,
+    private readonly provider: Provider,
+    private readonly key: CryptoKey,
   ) {}
 
   /**
    * @param publicUrl of the gateway, its only client
    * @param users what it says of its users, by their names
+   * @param refresh whether it gives refresh tokens
    */
   static async start(
     publicUrl: string,
     users: Record<string, Record<string, unknown>>,
+    { refresh = false } = {},
   ): Promise<OpenIdProvider> {
     const port = await unusedPort();
     const redirectUri = `${publicUrl}/admin/v1/oidc/callback`;
+    const { privateKey } = await generateKeyPair('RS256', { extractable: true });
     const configuration: Configuration = {
-      clients: [{ client_id: 'postern', client_secret: CLIENT_SECRET, redirect_uris: [redirectUri] }],
-      claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: [] },
+      clients: [
+        {
+          client_id: 'postern',
+          client_secret: CLIENT_SECRET,
+          redirect_uris: [redirectUri],
+          backchannel_logout_uri: `${publicUrl}/admin/v1/oidc/logout`,
+          // So that ID tokens name the session.
+          backchannel_logout_session_required: true,
+          grant_types: ['authorization_code', ...(refresh ? (['refresh_token'] as const) : [])],
+        },
+      ],
+      issueRefreshToken: () => Promise.resolve(refresh),
+      // It reaches no gateway on this machine by itself.
+      fetch: (url, init) => {
+        const { dispatcher: _, ...options } = (init ?? {}) as RequestInit & { dispatcher?: unknown };
+        return fetch(url, options);
+      },
+      claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
       conformIdTokenClaims: false,
       pkce: { required: () => true },
-      features: { devInteractions: { enabled: false } },
+      features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
+      jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: KID, use: 'sig', alg: 'RS256' }] },
       cookies: { keys: ['test'] },
       interactions: { url: (_, { uid }) => `/interaction/${uid}` },
-      findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, ...users[id] }) }),
+      findAccount: (_, id) =>
+        started.gone.has(id) ? undefined : { accountId: id, claims: () => ({ sub: id, ...users[id] }) },
       renderError: (ctx, out) => void (ctx.body = JSON.stringify(out)),
     };
     const url = `http://127.0.0.1:${port}`;
@@ -45,7 +74,10 @@ export class OpenIdProvider {
     const handle = provider.callback();
     const server = createServer((req, res) => {
       void (async () => {
-        if (req.url === '/token') started.tokenRequests++;
+        if (req.url === '/token') {
+          started.tokenRequests++;
+          await started.held;
+        }
         if (!req.url!.startsWith('/interaction/')) {
           req.url = req.url!.replace(
             /([?&]nonce=)([^&]+)/,
@@ -63,10 +95,33 @@ export class OpenIdProvider {
         return provider.interactionFinished(req, res, { consent: { grantId: await grant.save() } });
       })();
     });
-    const started = new OpenIdProvider(url, server);
+    const started = new OpenIdProvider(url, server, provider, privateKey);
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
     return started;
+  }
+
+  /** Tells the gateway that a session at the provider has ended, as it does when a user signs out there. */
+  async signOut(subject: string, sid: string): Promise<void> {
+    const client = (await this.provider.Client.find('postern')) as unknown as {
+      backchannelLogout(subject: string, sid: string): Promise<void>;
+    };
+    await client.backchannelLogout(subject, sid);
+  }
+
+  /** A logout token, with these claims in place of the usual ones; undefined leaves one out. */
+  async logoutToken(
+    claims: Record<string, unknown>,
+    header: Record<string, unknown> = {},
+    key = this.key,
+  ): Promise<string> {
+    const now = Math.floor(Date.now() / 1000);
+    const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+    const all = { iss: this.url, aud: 'postern', iat: now, exp: now + 120, jti: 'one', events, ...claims };
+    const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+    return new SignJWT(given)
+      .setProtectedHeader({ alg: 'RS256', kid: KID, typ: 'logout+jwt', ...header })
+      .sign(key);
   }
 
   async stop(): Promise<void> {

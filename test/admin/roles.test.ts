@@ -30,6 +30,9 @@ beforeAll(async () => {
   ] as const) {
     const { id: teamId } = await postern.admin<Made>('POST', '/teams', { name: team });
     await postern.admin('POST', '/groups', { name: `${team}s`, teams: [team] });
+    const provider = team.replace(' ', '-');
+    const account = { name: provider, url: 'http://127.0.0.1:9', secret: null, team };
+    await postern.admin('POST', '/providers', account);
     const key = await postern.admin<Made>('POST', '/keys', {
       team,
       name: `${team} key`,
@@ -39,7 +42,11 @@ beforeAll(async () => {
       team_id: teamId,
       key_id: key.id,
       model: `${team} model`,
-      provider: team.replace(' ', '-'),
+      provider,
+    });
+    await postern.admin('POST', '/trusts', {
+      ...{ name: `${team} trust`, key: key.id, issuer: 'https://issuer.example', audience: 'gateway' },
+      claims: { sub: ['job'] },
     });
     Object.assign(into, { team: teamId, key: key.id, prefix: key.prefix, call });
   }
@@ -78,14 +85,24 @@ const DECLARED: Record<string, readonly Role[]> = {
   'POST /admin/v1/keys/:id/revoke': ['team'],
   'GET /admin/v1/teams': ['viewer', 'team'],
   'GET /admin/v1/teams/:id': ['viewer', 'team'],
+  'GET /admin/v1/database/regressions': ['viewer'],
+  'GET /admin/v1/database/regressions/:id': ['viewer'],
   'GET /admin/v1/groups': ['viewer'],
   'GET /admin/v1/groups/:id': ['viewer'],
+  'GET /admin/v1/policies': ['viewer'],
+  'GET /admin/v1/policies/:id': ['viewer'],
+  'GET /admin/v1/people': ['viewer'],
+  'GET /admin/v1/people/:id': ['viewer'],
+  'GET /admin/v1/sign-ins': ['viewer', 'team'],
+  'GET /admin/v1/sign-ins/setup': ['viewer', 'team'],
+  'DELETE /admin/v1/sign-ins/:id': ['viewer', 'team'],
   'GET /admin/v1/trusts': ['viewer'],
   'GET /admin/v1/trusts/:id': ['viewer'],
   'GET /admin/v1/trusts/:id/failures': ['viewer'],
   'GET /admin/v1/keys': ['viewer', 'team'],
   'GET /admin/v1/keys/counts': ['viewer', 'team'],
   'GET /admin/v1/keys/:id': ['viewer', 'team'],
+  'GET /admin/v1/keys/:id/tokens': ['viewer', 'team'],
   'GET /admin/v1/refusals': ['viewer', 'team'],
   'GET /admin/v1/requests': ['viewer', 'team'],
   'GET /admin/v1/requests/recorded': ['viewer', 'team'],
@@ -98,8 +115,9 @@ const DECLARED: Record<string, readonly Role[]> = {
   'GET /admin/v1/limits': ['viewer', 'team'],
   'GET /admin/v1/limits/installation': ['viewer'],
   'GET /admin/v1/attention': ['viewer', 'team'],
-  'GET /admin/v1/providers': ['viewer'],
-  'GET /admin/v1/providers/:name': ['viewer'],
+  'GET /admin/v1/providers': ['viewer', 'lead'],
+  'GET /admin/v1/providers/:name': ['viewer', 'lead'],
+  'PATCH /admin/v1/providers/:name': ['lead'],
   'GET /admin/v1/routes': ['viewer'],
   'GET /admin/v1/routes/:name': ['viewer'],
   'GET /admin/v1/prices': ['viewer'],
@@ -224,6 +242,10 @@ describe.each(['team', 'lead'] as const)('the role %s', (role) => {
     `/keys?prefix=${other.prefix}`,
     `/keys?name=${encodeURIComponent(`${CANARY} team key`)}`,
     `/keys/${other.key}`,
+    `/keys/${other.key}/tokens`,
+    `/keys/${own.key}/tokens`,
+    '/trusts',
+    `/trusts/${encodeURIComponent(`${CANARY} trust`)}`,
     '/keys?search=ana',
     `/keys?id=${other.key},${own.key}`,
     '/keys/counts',
@@ -251,6 +273,7 @@ describe.each(['team', 'lead'] as const)('the role %s', (role) => {
     '/audit',
     `/audit?subject_id=${other.key}`,
     '/providers',
+    `/providers/${CANARY}-team`,
     '/prices',
     '/tokens',
   ];
@@ -293,9 +316,11 @@ describe.each(['team', 'lead'] as const)('the role %s', (role) => {
       'groups',
       'keys',
       'limits',
+      'providers',
       'requests',
       'search',
       'teams',
+      'trusts',
       'usage',
     ]);
   });

@@ -18,6 +18,8 @@ describe('/admin/v1/teams', () => {
       group: null,
       models: null,
       stream_usage: 'as_sent',
+      providers: null,
+      default_provider: null,
       limits: null,
       budgets: [],
       filtered_limits: [],
@@ -28,6 +30,8 @@ describe('/admin/v1/teams', () => {
       cost_center: null,
       note: null,
       self_service: null,
+      sign_in: null,
+      claude_code: null,
       version: 1,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     });

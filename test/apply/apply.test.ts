@@ -283,6 +283,28 @@ routes:
     expect((await apply(text)).code).toBe(0);
   });
 
+  it('moves a provider to another team in the document that gives its team another default', async () => {
+    const url = 'http://127.0.0.1:9';
+    const mover = (team: string) => ({ name: 'mover', url, secret: null, team });
+    const plan = async (document: object) =>
+      (await postern.admin<{ plan: Change[] }>('POST', '/apply', { document })).plan.map(
+        ({ action, type, name }) => `${action} ${type} ${name}`,
+      );
+    const teams = [{ name: 'from', default_provider: 'mover' }, { name: 'to' }];
+    await plan({ teams, providers: [mover('from')] });
+    // The team gives the provider up, then that moves, then its new team may have it by default.
+    const moved = [{ name: 'to', default_provider: 'mover' }, { name: 'from' }];
+    expect(await plan({ teams: moved, providers: [mover('to')] })).toEqual([
+      'update team from',
+      'update provider mover',
+      'update team to',
+    ]);
+    expect(await plan({ teams: moved, providers: [mover('to')] })).toEqual([]);
+    await expect(plan({ providers: [mover('from')] })).rejects.toThrow(
+      /400 .*document.providers.0.team: mover .* is the default_provider of to/,
+    );
+  });
+
   it('applies two documents one after the other', async () => {
     const document = { teams: [{ name: 'race' }], keys: [{ team: 'race', name: 'one' }] };
     const post = () =>

@@ -141,7 +141,28 @@ const team = fc.record({
       max_days: fc.integer({ min: 1, max: 3650 }),
       budget_usd_per_month: maybe(fc.constantFrom('50', '0.5', '1.50')),
       providers: maybe(fc.constant(['one', 'main'])),
+      sign_in_within_days: maybe(fc.integer({ min: 1, max: 90 })),
     }),
+  ),
+  sign_in: maybe(
+    fc.record({
+      budget_usd_per_month: maybe(fc.constantFrom('50', '0.5', '1.50')),
+      providers: maybe(fc.constant(['one', 'main'])),
+      endpoints: fc.constantFrom('inference', 'all'),
+      token_minutes: fc.integer({ min: 5, max: 720 }),
+      days: fc.integer({ min: 1, max: 90 }),
+    }),
+  ),
+  claude_code: maybe(
+    fc.constantFrom(
+      {},
+      { permissions: {} },
+      { availableModels: [], enforceAvailableModels: false },
+      {
+        model: 'sonnet',
+        permissions: { ask: ['Bash(git push:*)'], disableBypassPermissionsMode: 'disable' },
+      },
+    ),
   ),
 });
 const key = fc.record({
@@ -307,7 +328,8 @@ describe('postern export', () => {
       ...{ owner: 'ann', contact: 'jane', cost_center: '4711', note: 'one\ntwo' },
       disabled: true,
     };
-    const [env, secret] = [{ TOKENS: 'oauth-canary', ROWS: 'canary:0123456789' }, { env: 'TOKENS' }];
+    const POLICY = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
+    const [env, secret] = [{ TOKENS: 'oauth-canary', ROWS: 'canary:0123456789', POLICY }, { env: 'TOKENS' }];
     const document = {
       providers: [
         {
@@ -328,6 +350,7 @@ describe('postern export', () => {
           ...{ auth_settings: { source: 'metadata' }, secret: null },
         },
         { name: 'local', url: 'http://127.0.0.1:9', secret: null },
+        { name: 'of-search', url: 'http://127.0.0.1:9', secret: null, team: 'search' },
       ],
       routes: [
         {
@@ -337,7 +360,13 @@ describe('postern export', () => {
       ],
       installation: { ...limitsOfAll, budgets: [{ usd: '9', period: 'day', unpriced: 'reject' }] },
       groups: [{ name: 'dev', note: 'shared', ...limitsOfAll }],
-      teams: [{ name: 'search', group: 'dev', ...all, self_service: { keys_per_user: 1, max_days: 2 } }],
+      teams: [
+        {
+          ...{ name: 'search', group: 'dev', ...all, self_service: { keys_per_user: 1, max_days: 2 } },
+          ...{ providers: ['main', 'of-search'], default_provider: 'of-search' },
+          ...{ sign_in: { days: 7 }, claude_code: { permissions: { deny: ['WebFetch'] } } },
+        },
+      ],
       prices: [
         {
           ...{
@@ -388,6 +417,15 @@ describe('postern export', () => {
         },
       ],
       webhooks: [{ url: 'https://alerts.example.com/canary', format: 'slack', events: ['key.expiring'] }],
+      policies: [
+        {
+          ...{ name: 'dlp', url: 'https://filter.example.com/canary', secret: { env: 'POLICY' } },
+          applies_to: { teams: ['search'], keys: ['search/ci'], models: ['gpt-5*'] },
+          ...{ send: 'body', timeout_ms: 500, on_failure: 'allow', cache_seconds: 60, order: 2 },
+          enabled: false,
+        },
+        { name: 'plain', url: 'https://filter.example.com/', secret: { env: 'POLICY' } },
+      ],
       sinks: [
         {
           ...{ name: 'rows', kind: 'clickhouse', url: 'https://ch.example.com:8443', target: 'a.b' },
@@ -421,6 +459,7 @@ describe('postern export', () => {
       { name: 'keyless-claude', auth_settings: { federation_rule_id: 'fdrl_1' }, secret: null },
       { name: 'keyless-machine', auth_settings: { source: 'metadata' }, secret: null },
       { name: 'local', secret: null },
+      { name: 'of-search', team: 'search', secret: null },
     ]);
     expect(text).toMatch(/^ {2}- url: \{ stored: [0-9a-f-]{36} \} # https:\/\/alerts\.example\.com\/…$/m);
     expect(text).toMatch(/^ {4}url: \{ stored: true \} # https:\/\/rows\.example\.com\/…$/m);

@@ -11,7 +11,7 @@ const OWNED: Record<string, readonly string[]> = {
   jobs: ['provider_job'],
   keys: ['gateway_key', 'gateway_key_secret'],
   groups: ['team_group'],
-  identity: ['trust', 'trust_failure'],
+  identity: ['device_request', 'person', 'refresh_token', 'sign_in', 'trust', 'trust_failure'],
   'limit-rules': ['limit_rule'],
   limits: [
     'installation_limits',
@@ -22,10 +22,12 @@ const OWNED: Record<string, readonly string[]> = {
     'limit_slot',
     'limit_spent',
   ],
+  'policies-by-url': ['policy'],
   pricing: ['price', 'unpriced_model'],
   'provider-health': ['failing_provider'],
   providers: ['provider'],
   refusals: ['refusal', 'refusal_writer'],
+  regressions: ['database_regression', 'gateway_run'],
   'request-log': ['request_log', 'request_log_default'],
   routes: ['route'],
   sinks: ['sink'],
@@ -36,9 +38,11 @@ const OWNED: Record<string, readonly string[]> = {
 
 /** Tables that another folder names in its SQL, and why. A new line needs a reason that a call of the owner cannot meet. */
 const ALSO_NAMED: Record<string, string> = {
+  'admin -> person': 'a session of a person who was ended is none, in the query that reads it',
   'admin -> team':
     'tokens, sessions and sign-ins show the names of their teams, in the query that reads them',
   'apply -> gateway_key': 'locks the tables of what a configuration may change, in one statement',
+  'apply -> policy': 'as above',
   'apply -> price': 'as above',
   'apply -> provider': 'as above',
   'apply -> route': 'as above',
@@ -49,6 +53,8 @@ const ALSO_NAMED: Record<string, string> = {
   'apply -> webhook': 'as above',
   'auth -> gateway_key': 'a key and its team are one grant, read in one query of the request path',
   'auth -> gateway_key_secret': 'as above; and the time of the last use is written in batches',
+  'auth -> person': 'as above: a token ends with the person that it was issued to',
+  'auth -> sign_in': 'as above, and with their sign-in',
   'auth -> team': 'as above',
   'auth -> trust': 'as above: a token ends with the trust that issued it',
   'consumers -> request_log': 'gives the rows of the log to modules',
@@ -56,10 +62,13 @@ const ALSO_NAMED: Record<string, string> = {
   'identity -> gateway_key': 'a token is issued in the statement that finds its key and team in force',
   'identity -> gateway_key_secret': 'as above; and whoever has a token may end it',
   'identity -> team': 'as above',
+  'identity -> audit_log': 'the name of a person who is forgotten is replaced wherever it stands',
+  'identity -> request_log': 'as above',
   'jobs -> gateway_key': 'jobs are listed with the names of keys',
   'jobs -> team': 'jobs are listed with the names of teams',
   'keys -> admin_token':
     'an owner that is known by the name of a token owns keys made since, in the query of the keys',
+  'keys -> person': 'a member creates no key once they were ended, in the transaction that creates it',
   'keys -> team': 'a key is shown, found and checked with its team',
   'limit-rules -> limit_meter':
     'moves what was spent to the periods of another time zone, at a start with that setting',
@@ -72,16 +81,28 @@ const ALSO_NAMED: Record<string, string> = {
   'limits -> team_group':
     'as above; and which limits apply to a call is read with the groups, in one snapshot',
   'limits -> team': 'limits are listed with the names of their owners, in pages',
+  'policies-by-url -> gateway_key': 'a policy is shown with the names of its keys and teams',
+  'policies-by-url -> team': 'as above',
+  'lost-changes -> admin_session':
+    'an end that Postgres has lost is applied again in the transaction that puts its entry back, whatever has ended',
+  'lost-changes -> admin_token': 'as above',
+  'lost-changes -> gateway_key': 'as above',
+  'lost-changes -> gateway_key_secret': 'as above',
+  'lost-changes -> person': 'as above',
+  'lost-changes -> sign_in': 'as above',
+  'lost-changes -> team': 'as above',
+  'lost-changes -> trust': 'as above',
   'pricing -> request_log': 'fills in and changes the costs of stored rows',
   'provider-health -> request_log': 'counts the calls of the last minutes that failed',
   'providers -> route':
     'names of providers and routes are in one space, and a provider in a route cannot be removed',
+  'providers -> team':
+    'a provider is shown with its team, and must be no default of another, in the queries that read them',
   'refusals -> gateway_key': 'an alert names the key and its team, in the statement that stores the event',
   'refusals -> team': 'as above',
   'requests -> gateway_key': 'requests are listed with the names of keys',
   'requests -> request_log': 'reads the log for people',
   'requests -> team': 'requests are listed with the names of teams',
-  'routes -> provider': 'a route names providers that exist, checked in the transaction that stores it',
   'self -> gateway_key': 'a key sees itself and its team in one query',
   'self -> gateway_key_secret': 'as above',
   'self -> team': 'as above',

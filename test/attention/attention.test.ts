@@ -182,7 +182,10 @@ describe('lists', () => {
       url: 'http://127.0.0.1:9/secret',
       events: ['key.expiring'],
     });
-    await postern.database.query(`UPDATE sink SET failing_since = now(), last_error = 'It refuses.'`);
+    // A sink that has everything is moved on, and does not fail any more: this one has nothing to read.
+    await postern.database.query(
+      `UPDATE sink SET failing_since = now(), last_error = 'It refuses.', recorded_until = now() + interval '1 day'`,
+    );
     await postern.database.query(`
       SELECT webhook_emit('key.expiring', '{}'::jsonb);
       UPDATE webhook_delivery SET attempts = 8, next_attempt_at = NULL, attempted_at = now(), error = 'refused'`);

@@ -11,11 +11,14 @@ const NO_CALL = [
   'created_at',
   'owner',
   'owner_id',
+  'person_id',
+  'origin',
   'owned_by',
   'contact',
   'cost_center',
   'note',
   'tokens_used_at',
+  'latest_expiry',
   'version',
 ];
 

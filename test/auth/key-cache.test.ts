@@ -11,6 +11,7 @@ const grant: Grant = {
   expiresAt: Infinity,
   enabled: true,
   providers: null,
+  defaultProvider: null,
   endpoints: 'inference',
   idempotency: 'forward',
   models: [],

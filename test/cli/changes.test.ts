@@ -104,7 +104,7 @@ describe('postern keys', () => {
       expect.stringContaining('error: nothing to change: give --name'),
     ]);
     expect((await cli('keys update default/after --endpoints some')).stderr).toBe(
-      'error: --endpoints must be inference or all\n',
+      'error: --endpoints must be inference, own or all\n',
     );
   });
 
@@ -155,16 +155,34 @@ describe('postern teams', () => {
     expect((await cli('teams list')).stdout).toMatch(/^sizes +disabled /m);
     expect(await json('teams enable', id)).toMatchObject({ disabled: false });
     expect(await json('teams update sizes --self-service 3/90d:50.5/month')).toMatchObject({
-      self_service: { keys_per_user: 3, max_days: 90, budget_usd_per_month: '50.5', providers: null },
+      self_service: {
+        keys_per_user: 3,
+        max_days: 90,
+        budget_usd_per_month: '50.5',
+        providers: null,
+        sign_in_within_days: null,
+      },
     });
     expect((await cli('teams show sizes')).stdout).toMatch(/^keys of members +3\/90d:50\.5\/month$/m);
     expect(await json('teams update sizes --self-service 1/7d')).toMatchObject({
-      self_service: { keys_per_user: 1, max_days: 7, budget_usd_per_month: null, providers: null },
+      self_service: {
+        keys_per_user: 1,
+        max_days: 7,
+        budget_usd_per_month: null,
+        providers: null,
+        sign_in_within_days: null,
+      },
     });
     expect(await json('teams update sizes --self-service 1/7d:5/month:default')).toMatchObject({
       self_service: { budget_usd_per_month: '5', providers: ['default'] },
     });
     expect((await cli('teams show sizes')).stdout).toMatch(/^keys of members +1\/7d:5\/month:default$/m);
+    expect(await json('teams update sizes --self-service 1/7d:5/month:sign-in/14d:default')).toMatchObject({
+      self_service: { budget_usd_per_month: '5', providers: ['default'], sign_in_within_days: 14 },
+    });
+    expect((await cli('teams show sizes')).stdout).toMatch(
+      /^keys of members +1\/7d:5\/month:sign-in\/14d:default$/m,
+    );
     expect((await cli('teams update sizes --self-service 1/7d:nobody')).stderr).toContain(
       'there is no provider or route nobody',
     );
@@ -174,6 +192,14 @@ describe('postern teams', () => {
     expect((await cli('teams update sizes --self-service 3/0d')).stderr).toContain('from 1 to 3650');
     expect(await json('teams update sizes --self-service none')).toMatchObject({ self_service: null });
     expect((await cli('teams show sizes')).stdout).not.toContain('keys of members');
+    expect(await json('teams update sizes --sign-in 7d/30m:50/month:default')).toMatchObject({
+      sign_in: { days: 7, token_minutes: 30, budget_usd_per_month: '50', providers: ['default'] },
+    });
+    expect((await cli('teams show sizes')).stdout).toMatch(/^sign-in +7d\/30m:50\/month:default$/m);
+    expect((await cli('teams update sizes --sign-in often')).stderr).toMatch(/^error: --sign-in must be/);
+    expect((await cli('teams update sizes --sign-in 91d')).stderr).toContain('from 1 to 90');
+    expect((await cli('teams update sizes --claude-code absent.json')).stderr).toContain('cannot be read');
+    expect(await json('teams update sizes --sign-in none')).toMatchObject({ sign_in: null });
     const none = await cli('teams show nobody');
     expect([none.code, none.stderr]).toEqual([
       1,

@@ -5,7 +5,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { openDataDir } from '../../src/platform/data-dir.js';
 import { encodeLine } from '../../src/request-log/journal/record-codec.js';
 import { DAY_MS } from '../../src/request-log/partitions.js';
-import { recordsOf } from '../request-log/journal-calls.js';
+import { recordsOf, rowsOf } from '../request-log/journal-calls.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
@@ -45,6 +45,51 @@ it('brings its rows to Postgres, once', async () => {
   expect(rows.map(({ outcome }) => outcome)).toEqual(['completed', 'completed', 'interrupted']);
   expect(before).toHaveLength(0);
   expect((await runHere(['journal', 'drain', dir], env)).stdout).toContain('The journal is empty');
+});
+
+it('leaves finished files alone, and with --kept puts back what Postgres has lost of them, each row once', async () => {
+  const [folder] = await readdir(join(dir, 'journal'));
+  const kept = join(dir, 'journal', folder!, 'kept');
+  await mkdir(kept);
+  const there = recordsOf('read');
+  const claim = Buffer.alloc(32, 9).toString('base64url');
+  const lost = recordsOf('read').map((record) => ({ ...record, ...(record.t === 'B' && { claim }) }));
+  const old = new Date(Date.now() - 40 * DAY_MS);
+  const [begin, ...rest] = recordsOf('read');
+  const id = uuidv7({ msecs: old.getTime() });
+  // Retention has dropped its day.
+  const dropped = [{ ...begin!, started_at: old.toISOString() }, ...rest].map((record) => ({
+    ...record,
+    id,
+  }));
+  await writeFile(
+    join(kept, '17-00000000.log'),
+    Buffer.concat([...there, ...dropped, ...lost].map(encodeLine)),
+  );
+  const status = await runHere(['journal', 'status', dir, '--json']);
+  expect(JSON.parse(status.stdout)).toMatchObject([{ rows: 3, kept_files: 1 }]);
+  const env = { DATABASE_URL: database.url };
+  const plain = await runHere(['journal', 'drain', dir], env);
+  expect(plain.stdout).toContain('1 finished files kept in');
+  expect(await readdir(kept)).toEqual(['17-00000000.log']);
+  // One of its rows is in Postgres.
+  const row = rowsOf(there).get(there[0]!.id)!;
+  const columns = `started_at, id, team_id, key_id, provider, method, path, streamed, outcome`;
+  await database.query(
+    `INSERT INTO request_log (${columns}) VALUES ($1, $2, $3, $4, 'default', 'POST', '/', false, 'completed')`,
+    [row.started_at, row.id, row.team_id, row.key_id],
+  );
+  const { code, stdout } = await runHere(['journal', 'drain', dir, '--kept', '--json'], env);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject([{ put_back: 1, kept_files: 1 }]);
+  expect(await readdir(join(dir, 'journal'))).toEqual([]);
+  const rows = await database.query<{ id: string }>('SELECT id FROM request_log WHERE id = ANY ($1)', [
+    [there[0]!.id, lost[0]!.id, id],
+  ]);
+  expect(rows.map((found) => found.id).sort()).toEqual([there[0]!.id, lost[0]!.id].sort());
+  // Its outcome is unknown to a duplicate request.
+  const records = await database.query('SELECT call_id, answer, lease_until FROM idempotency_record');
+  expect(records).toEqual([{ call_id: lost[0]!.id, answer: null, lease_until: -Infinity }]);
 });
 
 it('keeps the journal while it holds a row far ahead of the database’s clock, and writes the others', async () => {

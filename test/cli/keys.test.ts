@@ -152,7 +152,7 @@ describe('postern keys', () => {
     [
       'an odd rule',
       ['--team', 'search', '--name', 'x', '--endpoints', 'some'],
-      'error: --endpoints must be inference or all',
+      'error: --endpoints must be inference, own or all',
     ],
     [
       'a cache for no time',

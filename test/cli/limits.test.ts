@@ -65,6 +65,9 @@ describe('limits on the command line', () => {
     expect(await json('limits set group dev --provider openai --budget none')).toMatchObject({
       budgets: [budget],
     });
+    const forwarded = 'Calls without a price pass the budgets of group dev and are not in USED.';
+    expect((await remote('limits list --scope group')).stdout).toContain(forwarded);
+    expect((await remote('limits list --scope team')).stdout).not.toContain('without a price');
     expect(
       await json('limits set installation --provider openai --budget 5000/month --rpm 60'),
     ).toMatchObject({

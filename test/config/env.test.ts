@@ -41,12 +41,16 @@ describe('loadEnv', () => {
       upstreamIdleTimeoutMs: 900_000,
       identityTokenFiles: [],
       journalFsyncMs: 100,
+      journalKeepMs: 600_000,
+      journalKeepBytes: 1_073_741_824,
       requestLogRetentionDays: 90,
       jobs: 'on',
+      signIn: 'off',
       refusals: 'on',
       refusalRetentionDays: 90,
       requestLogClient: 'full',
       requestLogUsers: 'plain',
+      requestLogSubject: 'full',
       attribution: 'all',
       userHeaders: [],
       usageRetentionDays: 800,
@@ -140,6 +144,14 @@ describe('loadEnv', () => {
       expect.stringMatching(/^DATABASE_URL: must be set/),
       expect.stringMatching(/^ADMIN_TOKEN: must be set/),
       expect.stringMatching(/^MASTER_KEY: must be set/),
+    ]);
+  });
+
+  it('requires for sign-ins from clients what they need, by name', () => {
+    expect(faultsOf({ SIGN_IN: 'on' })).toEqual([
+      'OIDC_ISSUER: must be set when SIGN_IN=on',
+      'PUBLIC_URL: must be set when SIGN_IN=on',
+      'OIDC_TEAM_PREFIX: must be set when SIGN_IN=on',
     ]);
   });
 

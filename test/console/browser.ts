@@ -39,11 +39,9 @@ export interface WatchedPage {
   page: Page;
   /** Problems since the last time, without those that match. */
   take: (...expected: RegExp[]) => string[];
-  /**
-   * Closes the page.
-   *
-   * @throws AssertionError for problems that match none of those expected, and for a secret that the page has kept
-   */
+  /** @throws AssertionError for problems that match none of those expected, and for a secret that the page has kept */
+  check: (...expected: RegExp[]) => Promise<void>;
+  /** Checks the page and closes it. @throws AssertionError as `check` does */
   done: (...expected: RegExp[]) => Promise<void>;
 }
 
@@ -109,13 +107,17 @@ async function watch(url: string, context: BrowserContext): Promise<WatchedPage>
   });
   const take = (...expected: RegExp[]) =>
     problems.splice(0).filter((problem) => !expected.some((pattern) => pattern.test(problem)));
+  const check = async (...expected: RegExp[]) => {
+    const kept = await page.evaluate<string>(KEPT);
+    expect([...SECRETS].filter((secret) => kept.includes(secret))).toEqual([]);
+    expect(take(...expected)).toEqual([]);
+  };
   return {
     page,
     take,
+    check,
     done: async (...expected) => {
-      const kept = await page.evaluate<string>(KEPT);
-      expect([...SECRETS].filter((secret) => kept.includes(secret))).toEqual([]);
-      expect(take(...expected)).toEqual([]);
+      await check(...expected);
       await page.close();
     },
   };
@@ -227,6 +229,13 @@ export async function goTo(page: Page, path: string): Promise<void> {
   await page.evaluate(
     `history.pushState({}, '', ${JSON.stringify(`/console/${path}`)}); dispatchEvent(new PopStateEvent('popstate'))`,
   );
+}
+
+/** Goes to a page of the console, with everything closed that was open on the one before, without loading it again. */
+export async function openAfresh(page: Page, path: string): Promise<void> {
+  await goTo(page, 'no-such-page');
+  await page.getByRole('heading', { level: 1, name: 'Page not found' }).waitFor();
+  await goTo(page, path);
 }
 
 /** Asks again, a quarter of a second apart: each question costs the browser time. */

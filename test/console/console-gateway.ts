@@ -37,8 +37,14 @@ const USERS = {
 };
 const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
-/** Starts one as in production, with a provider of models, single sign-on, and an empty database. */
-export async function startConsoleGateway(): Promise<Omit<ConsoleGateway, 'seeded'>> {
+/**
+ * Starts one as in production, with a provider of models, single sign-on, and an empty database.
+ *
+ * @param more settings
+ */
+export async function startConsoleGateway(
+  more: Record<string, string> = {},
+): Promise<Omit<ConsoleGateway, 'seeded'>> {
   await buildConsole();
   // The OpenID provider says at length that it is one for tests.
   for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
@@ -63,6 +69,7 @@ export async function startConsoleGateway(): Promise<Omit<ConsoleGateway, 'seede
     OIDC_ADMINS: 'llm-admins',
     OIDC_TEAM_PREFIX: 'team-',
     REPORT_TIMEZONE: 'Europe/Berlin',
+    ...more,
   });
   for (const secret of [MASTER_KEY, CLIENT_SECRET]) SECRETS.add(secret);
   await gateway.ready();

@@ -2,7 +2,7 @@ import { describeInBrowser } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { administration } from './flows/administration.js';
 import { appearance } from './flows/appearance.js';
-import { documented, WRITES_IMAGES } from './flows/documented.js';
+import { documented } from './flows/documented.js';
 import { figures } from './flows/figures.js';
 import { finding } from './flows/finding.js';
 import { hostileNames } from './flows/hostile.js';
@@ -14,6 +14,7 @@ import { routeFlows } from './flows/routes.js';
 import { signingIn } from './flows/signing-in.js';
 import { usageFlows } from './flows/usage.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
+import { WRITES_IMAGES } from './picture.js';
 
 // One gateway, one browser and one seeded database for all flows, in this order.
 describeInBrowser('the console', () => {

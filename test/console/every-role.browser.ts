@@ -1,12 +1,34 @@
 import type { Page } from 'playwright-core';
-import { describeInBrowser, goTo, SECRETS, settled, signedIn, still, violations } from './browser.js';
+import {
+  describeInBrowser,
+  openAfresh,
+  SECRETS,
+  settled,
+  signedIn,
+  still,
+  violations,
+  type WatchedPage,
+} from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { cutTexts } from './layout.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
-const WIDTHS = [320, 768, 1024, 1280, 1920];
+/** Of a phone and of a laptop; with `POSTERN_TEST_FULL=1` those between and beyond as well. */
+const WIDTHS = process.env.POSTERN_TEST_FULL === '1' ? [320, 768, 1024, 1280, 1920] : [320, 1280];
 const OF_TEAMS = ['', 'usage', 'requests', 'keys', 'teams', 'limits'];
-const OTHERS = ['providers', 'jobs', 'prices', 'access', 'webhooks', 'sinks', 'audit', 'system'];
+const OTHERS = [
+  'providers',
+  'jobs',
+  'prices',
+  'access',
+  'people',
+  'trusts',
+  'policies',
+  'webhooks',
+  'sinks',
+  'audit',
+  'system',
+];
 
 /** What changes something, by the first word of its button. */
 const CHANGES =
@@ -59,6 +81,11 @@ describeInBrowser('the console of a viewer and of a lead', () => {
   });
   afterAll(() => gateway.stop());
 
+  /** One for each of them: loading the console costs more than most of what is looked at here. */
+  const pages: Record<string, Promise<WatchedPage>> = {};
+  const pageOf = (role: string) =>
+    (pages[role] ??= signedIn(gateway.url, '/no-such-page', { token: tokens[role]! }));
+
   const addressed = (path: string) => path.replace(/[A-Z]{3,}/, (name) => ids[name]!);
   const DRAWERS = ['requests?range=90d&id=CALL', 'keys?key=KEY', 'teams?open=TEAM'];
   const PAGES: [role: string, path: string][] = [
@@ -72,8 +99,8 @@ describeInBrowser('the console of a viewer and of a lead', () => {
   it.each(PAGES)(
     'a %s has the page /%s whole at every width, and is offered nothing that is refused',
     async (role, path) => {
-      const { page, done } = await signedIn(gateway.url, '/', { token: tokens[role] });
-      await goTo(page, addressed(path));
+      const { page, check } = await pageOf(role);
+      await openAfresh(page, addressed(path));
       await settled(page);
       const found: string[] = [];
       for (const width of WIDTHS) {
@@ -91,15 +118,15 @@ describeInBrowser('the console of a viewer and of a lead', () => {
       expect((await linkedPages(page)).filter((name) => !allowed.includes(name))).toEqual([]);
       expect(await page.getByRole('main').getByRole('alert').count()).toBe(0);
       // The browser reports every request that was refused.
-      await done();
+      await check();
     },
   );
 
   it.each(FORMS)(
     'a lead at /%s: the form of %s opens without a refused request',
     async (path, name, title) => {
-      const { page, done } = await signedIn(gateway.url, '/', { token: tokens.lead! });
-      await goTo(page, addressed(path));
+      const { page, check } = await pageOf('lead');
+      await openAfresh(page, addressed(path));
       await settled(page);
       await topLayer(page).getByRole('button', { name, exact: true }).first().click();
       await page.getByRole('dialog', { name: title }).waitFor();
@@ -109,19 +136,19 @@ describeInBrowser('the console of a viewer and of a lead', () => {
         await still(page);
         expect([width, await cutTexts(page), await violations(page)]).toEqual([width, [], []]);
       }
-      await done();
+      await check();
     },
   );
 
   it.each(OTHERS)('a lead who opens /%s by its address is told that it is not allowed', async (path) => {
-    const { page, done } = await signedIn(gateway.url, '/', { token: tokens.lead! });
-    await goTo(page, path);
+    const { page, check } = await pageOf('lead');
+    await openAfresh(page, path);
     await page.getByRole('main').getByText('Not allowed', { exact: true }).waitFor();
     await settled(page);
     expect(await page.getByRole('main').getByText('Not allowed').count()).toBe(1);
     expect(await violations(page)).toEqual([]);
     // Nothing is asked for that would be refused.
-    await done();
+    await check();
   });
 });
 

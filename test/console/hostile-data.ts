@@ -28,6 +28,9 @@ interface HostileIds {
   keyId: string;
   callId: string;
   priceId: string;
+  personId: string;
+  trustId: string;
+  policyId: string;
   webhookId: string;
   sinkId: string;
 }
@@ -83,6 +86,24 @@ export async function seedHostileData(gateway: ConsoleGateway): Promise<HostileI
     output: '0.000001',
     note: LONG.words,
   });
+  const { id: trustId } = await admin<{ id: string }>('POST', '/admin/v1/trusts', {
+    name: NAME,
+    key: keyId,
+    issuer: `https://${'long-label.'.repeat(15)}example.com/${'path/'.repeat(20)}`,
+    audience: LONG.whole.slice(0, 512),
+    claims: { sub: [LONG.whole.slice(0, 512), LONG.words], [LONG.whole.slice(0, 200)]: [1, true] },
+    cidrs: ['2001:db8:ffff:ffff:ffff:ffff:ffff:ffff', '10.0.0.0/8'],
+  });
+  const { id: policyId } = await admin<{ id: string }>('POST', '/admin/v1/policies', {
+    name: 'p'.repeat(63),
+    url: `https://${'long-label.'.repeat(15)}example.com/${'path/'.repeat(20)}`,
+    secret: `whsec_${Buffer.alloc(64, 1).toString('base64')}`,
+    applies_to: { teams: [teamId], keys: [keyId], models: ['m'.repeat(128), `${'n'.repeat(127)}*`] },
+    // It is not asked: the calls of these pages go on.
+    enabled: false,
+  });
+  await insertTokens(database, { keyId, trustId });
+  const personId = await insertPerson(database, keyId);
   const { id: webhookId } = await admin<{ id: string }>('POST', '/admin/v1/webhooks', {
     url: `https://${'long-label.'.repeat(15)}example.com/${'path/'.repeat(20)}`,
     events: EVENT_TYPES,
@@ -94,7 +115,46 @@ export async function seedHostileData(gateway: ConsoleGateway): Promise<HostileI
   });
   await insertKeys(database, teamId);
   const callId = await insertCalls(database, teamId, keyId);
-  return { teamId, keyId, callId, priceId, webhookId, sinkId };
+  return { teamId, keyId, callId, priceId, personId, trustId, policyId, webhookId, sinkId };
+}
+
+/** A person with sign-ins from clients that name themselves at length. @returns their ID */
+async function insertPerson(database: TestDatabase, keyId: string): Promise<string> {
+  const [person] = await database.query<{ id: string }>(
+    `INSERT INTO person (id, issuer, subject, name, email, last_sign_in_at)
+     VALUES (gen_random_uuid(), $1, $2, $3, $4, now()) RETURNING id`,
+    [
+      `https://${'long-label.'.repeat(15)}example.com`,
+      LONG.whole,
+      LONG.whole.slice(0, 100),
+      `${LONG.whole.slice(0, 100)}@example.com`,
+    ],
+  );
+  await database.query(
+    `INSERT INTO sign_in (id, person_id, key_id, surface, client_ip, program, expires_at, ended_at, end_reason, spent_refused_at)
+     SELECT gen_random_uuid(), $1, $2, $3, '2001:db8:ffff:ffff:ffff:ffff:ffff:ffff', $3, now() + interval '1 day',
+            CASE WHEN i > 2 THEN now() END, CASE WHEN i > 2 THEN 'no_team' END, now() FROM generate_series(1, 4) AS i`,
+    [person!.id, keyId, LONG.whole.slice(0, 200)],
+  );
+  return person!.id;
+}
+
+/** Tokens that work, to a subject as long as there is one, and tokens that the trust has not accepted. */
+async function insertTokens(
+  database: TestDatabase,
+  { keyId, trustId }: { keyId: string; trustId: string },
+): Promise<void> {
+  await database.query(
+    `INSERT INTO gateway_key_secret (id, key_id, digest, prefix, expires_at, kind, subject, trust_id)
+     SELECT gen_random_uuid(), $1, sha256(i::text::bytea), 'ptn_token', now() + interval '1 hour', 'exchange', $3, $2
+     FROM generate_series(1, 25) AS i`,
+    [keyId, trustId, LONG.whole.slice(0, 256)],
+  );
+  await database.query(
+    `INSERT INTO trust_failure (id, trust_id, reason, claims)
+     SELECT gen_random_uuid(), $1, $2, jsonb_build_object('sub', $3::text) FROM generate_series(1, 3)`,
+    [trustId, `the claim ${LONG.whole.slice(0, 200)} does not have an accepted value`, LONG.whole],
+  );
 }
 
 async function insertKeys(database: TestDatabase, teamId: string): Promise<void> {

@@ -11,6 +11,7 @@ import {
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { callWith } from './model-provider.js';
 import { insertRow } from '../request-log/rows.js';
+import { GATEWAY_ERROR_CODES } from '../../src/errors/gateway-error.js';
 
 /** Where the pictures go that somebody looks at; none if it is not set. */
 const PICTURES = process.env.POSTERN_PICTURES;
@@ -166,7 +167,10 @@ describeInBrowser('an incident in the console', () => {
     const { key: secret } = await gateway.admin<{ key: string }>('POST', '/admin/v1/keys', {
       team: 'search',
       name: 'spender',
-      budgets: [{ tokens: 1, period: 'day' }],
+      budgets: [
+        { tokens: 9_000_000, period: 'month' },
+        { tokens: 1, period: 'day' },
+      ],
     });
     await gateway.admin('PATCH', '/admin/v1/teams/search', {
       budgets: [{ tokens: 5_000_000, period: 'month' }],
@@ -181,7 +185,10 @@ describeInBrowser('an incident in the console', () => {
     expect(await rows.count()).toBe(1);
     await rows.getByRole('link', { name: /^Raise/ }).click();
     const form = page.getByRole('dialog', { name: 'Edit key spender' });
-    const amount = form.getByRole('group', { name: 'Budget 1' }).getByLabel('Amount');
+    // The one that rejects calls, not the first one.
+    const budgets = form.getByRole('group', { name: /^Budget \d$/ });
+    const amount = budgets.nth(1).getByLabel('Amount');
+    expect(await amount.inputValue()).toBe('1');
     await until(() => amount.evaluate((field) => (field as unknown as Focusable).matches(':focus')));
     // In sight, too.
     await until(() => page.evaluate<boolean>(FOCUS_IS_IN_SIGHT));
@@ -196,9 +203,9 @@ describeInBrowser('an incident in the console', () => {
     await goTo(page, 'limits?id=00000000-0000-0000-0000-000000000001');
     await page.getByText('No limits match').waitFor();
     await page.getByRole('button', { name: 'Show all limits' }).click();
-    await until(async () => (await rows.count()) === 2);
+    await until(async () => (await rows.count()) === 3);
     await rows
-      .filter({ hasText: 'Tokens per month' })
+      .filter({ hasText: 'Tokens per month', hasNotText: 'spender' })
       .getByRole('link', { name: /^Raise/ })
       .click();
     const team = page.getByRole('dialog', { name: 'Edit team search' });
@@ -321,6 +328,22 @@ describeInBrowser('an incident in the console', () => {
     await page.getByRole('dialog').getByText('No connection to the provider').waitFor();
     expect(await page.getByText(/No response for/).count()).toBe(0);
     if (PICTURES) await page.screenshot({ path: `${PICTURES}/reason-1280.png` });
+    const [errors] = await Promise.all([
+      page.waitForEvent('popup'),
+      reasons.getByRole('link', { name: 'upstream_unreachable' }).click(),
+    ]);
+    const advice = errors.locator('li[data-shown]');
+    await advice.waitFor();
+    expect(await advice.innerText()).toContain('the provider is unreachable');
+    await until(async () => ((await advice.boundingBox())?.y ?? Infinity) < 860);
+    // Every code has its advice, and nothing of the Markdown is left.
+    const ids = await errors.evaluate<string[]>(
+      `[...document.querySelectorAll('li [id]')].map(({ id }) => id)`,
+    );
+    expect(ids).toEqual(expect.arrayContaining([...GATEWAY_ERROR_CODES]));
+    const text = await errors.locator('main').innerText();
+    expect(text.match(/<!--|`|\]\(|\\<|^#+ |^> /gm)).toBeNull();
+    await errors.close();
     await goTo(page, `requests?range=1h&id=${quota}`);
     await reasons.getByText('A retry does not help.').waitFor();
     expect(await seriousViolations(page)).toEqual([]);

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { ADMIN_TOKEN } from '../support/gateway.js';
-import { describeInBrowser, openPage, settled, signedIn, signIn, until } from './browser.js';
+import { describeInBrowser, openPage, settled, signedIn, signIn, still, until } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 
 // In this order: the last test ends the gateway.
@@ -148,7 +148,10 @@ describeInBrowser('what was typed, and the console itself, are not lost', () => 
   });
 
   it('says that the gateway is gone, also on a page that was not opened before', async () => {
-    const { page, done } = await signedIn(gateway.url, '/teams');
+    const { page, done } = await signedIn(gateway.url, '/');
+    await settled(page);
+    await page.getByRole('link', { name: 'Teams', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Teams' }).waitFor();
     await settled(page);
     await gateway.kill();
     await page.getByRole('link', { name: 'System', exact: true }).click();
@@ -160,6 +163,19 @@ describeInBrowser('what was typed, and the console itself, are not lost', () => 
     await page.getByRole('link', { name: 'Teams', exact: true }).click();
     // What was read before stays.
     await page.getByRole('heading', { level: 1, name: 'Teams' }).waitFor();
-    await done(/ERR_CONNECTION_REFUSED/, /could not be loaded/);
+    // The overview asks many questions, and says once that there is no answer.
+    await page.getByRole('link', { name: 'Overview', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    // Before, the page may move what is clicked.
+    await page.getByText('No connection').first().waitFor();
+    await still(page);
+    await page.getByRole('button', { name: /^Time range/ }).click();
+    await page.getByRole('button', { name: 'Last 7 days' }).click();
+    // Figures of this range are not there, and those of before are not shown as if they were.
+    await page.getByRole('region', { name: 'Cost', exact: true }).waitFor({ state: 'detached' });
+    await page.getByText('No connection').first().waitFor();
+    expect(await page.getByRole('alert').allInnerTexts()).toEqual([expect.stringContaining('No connection')]);
+    // What was asked when it was killed is reset.
+    await done(/ERR_CONNECTION_(REFUSED|RESET)/, /could not be loaded/);
   });
 });

@@ -96,6 +96,34 @@ describeInBrowser('calls of unknown cost in the console', () => {
     await done();
   });
 
+  it('are beside the sums of the largest teams and of budgets, which leave them out', async () => {
+    const usd = { usd: '100', period: 'month' };
+    const patch = (team: string, budget: object) =>
+      gateway.admin('PATCH', `/admin/v1/teams/${keys[team]!.team_id}`, { budgets: [{ ...usd, ...budget }] });
+    await patch('exact', { unpriced: 'allow' });
+    await patch('web', {});
+    const { page, done } = await signedIn(gateway.url, '/');
+    const ranked = page.getByRole('list', { name: 'Top teams' }).getByRole('listitem');
+    await ranked.first().waitFor();
+    const texts = (await ranked.allInnerTexts()).map((text) => text.replace(/\s+/g, ' ')).sort();
+    expect(texts).toEqual([`exact $8.00 ${UNPRICED}`, `search $8.00 ${BOUNDED}`, `web $8.00 ${UNBOUNDED}`]);
+    await settled(page);
+    expect(await seriousViolations(page)).toEqual([]);
+    await goTo(page, '?metric=calls');
+    await ranked.getByText('3', { exact: true }).waitFor();
+    expect((await ranked.allInnerTexts()).join()).not.toContain('cost');
+
+    await goTo(page, 'limits');
+    const row = (team: string) => page.getByRole('row').filter({ hasText: team });
+    await row('web').waitFor();
+    expect(await page.getByText('Without calls that have no price').count()).toBe(1);
+    await row('exact').getByRole('link', { name: 'Without calls that have no price' }).click();
+    const usage = page.getByRole('table', { name: 'Usage by group' });
+    await usage.getByRole('columnheader', { name: 'No price' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('team')).toBe(keys.exact!.team_id);
+    await done();
+  });
+
   it('are found by the filter Usage, and the drawer of each says between what it cost', async () => {
     const cut = { cost_usd: null, usage_final: false, outcome: 'client_aborted' };
     const bounded = {

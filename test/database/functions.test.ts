@@ -51,14 +51,14 @@ const bodyIn = (text: string) => /\$\$([^]*)\$\$/.exec(text)![1]!;
 async function release(texts: Record<string, (text: string) => string>) {
   const folder = await mkdtemp(join(tmpdir(), 'postern-release-'));
   folders.push(folder);
-  for (const name of ['package.json', 'dist/src', 'dist/migrations'])
+  for (const name of ['package.json', 'dist/bundled', 'dist/src', 'dist/migrations'])
     await cp(join(root, name), join(folder, name), { recursive: true });
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const [name, change] of Object.entries(texts)) {
     const path = join(folder, 'dist/migrations/functions', `${name}.sql`);
     await writeFile(path, change(await readFile(path, 'utf8')));
   }
-  const main = join(folder, 'dist/src/cli/main.js');
+  const main = join(folder, 'dist/src/cli/start.js');
   return (args: string[], { url }: TestDatabase, env = {}) =>
     runCli(args, { DATABASE_URL: url, ...env }, undefined, '', main);
 }

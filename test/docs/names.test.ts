@@ -1,9 +1,13 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { GATEWAY_ERROR_CODES } from '../../src/errors/gateway-error.js';
-import { fences, pages, read } from './pages.js';
+import * as ofPolicies from '../../src/policies-by-url/decision/errors.js';
+import { fences, pages, read, ROOT } from './pages.js';
 import { commands, type CommandHelp } from './reference/cli.js';
 
 // What a page names must exist.
 
+const CODES = [...GATEWAY_ERROR_CODES, ...Object.values(ofPolicies).map(({ code }) => code)];
 const all = pages().filter((page) => page !== 'bench/RESULTS.md');
 
 function found(pattern: RegExp, page: string): string[] {
@@ -24,7 +28,7 @@ it.each(all)('%s names only npm scripts that exist', (page) => {
 
 // What SDKs, Node, Nest and systemd read is not ours, nor are causes of errors; POSTERN_URL and its token are read by the command line alone.
 const FOREIGN =
-  /^(ANTHROPIC_|OPENAI_|OTEL_TRACES_SAMPLER$|OTEL_BSP_|POSTERN_WRITE_|POSTERN_PICTURES$|TEST_DATABASE_URL$|HTTP_PROXY$|NO_COLOR$|NODE_EXTRA_CA_CERTS$|CERT_HAS_|UND_ERR_|EGRESS_PROXY$|FORBIDDEN_ADDRESS$|NODE_OPTIONS$|NODE_COMPILE_CACHE$|APP_[A-Z]+$|POSTERN_URL$|POSTERN_ADMIN_TOKEN(_FILE)?$)/;
+  /^(ANTHROPIC_|OPENAI_|OTEL_TRACES_SAMPLER$|OTEL_BSP_|POSTERN_WRITE_|POSTERN_PICTURES$|DOCS_(BASE|SOURCE)$|TEST_DATABASE_URL$|HTTP_PROXY$|NO_COLOR$|NODE_EXTRA_CA_CERTS$|CERT_HAS_|UND_ERR_|EGRESS_PROXY$|FORBIDDEN_ADDRESS$|NODE_OPTIONS$|NODE_COMPILE_CACHE$|APP_[A-Z]+$|POSTERN_URL$|POSTERN_ADMIN_TOKEN(_FILE)?$)/;
 
 it.each(all)('%s names only settings that exist', (page) => {
   const known = new Set(
@@ -36,14 +40,29 @@ it.each(all)('%s names only settings that exist', (page) => {
 });
 
 it.each(all)('%s has only error codes that exist, where it names one with its status', (page) => {
-  const codes: readonly string[] = GATEWAY_ERROR_CODES;
+  const codes: readonly string[] = CODES;
   const named = found(/\b[45]\d\d `([a-z_]+)`/g, page);
   expect(named.filter((name) => !codes.includes(name))).toEqual([]);
 });
 
 it('errors.md says for every code what to do', () => {
   const advice = /## What to do\n([^]*?)\n## /.exec(read('docs/reference/errors.md'))![1]!;
-  expect(GATEWAY_ERROR_CODES.filter((code) => !advice.includes(`\`${code}\``))).toEqual([]);
+  expect(CODES.filter((code) => !advice.includes(`\`${code}\``))).toEqual([]);
+});
+
+it('headers-and-bodies.md has every header that the gateway reads or adds under a name of its own', () => {
+  const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' });
+  const names = sources
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) =>
+      found(/'((?:x-gateway|x-should|idempotency|idempotent)-[a-z-]+)'/gi, join('src', file)),
+    );
+  expect(names).toContain('x-gateway-error');
+  const [, section] = /## Headers of Postern\n([^]*?)\n## /.exec(
+    read('docs/reference/headers-and-bodies.md'),
+  )!;
+  const listed = section!.toLowerCase();
+  expect(names.filter((name) => !listed.includes(`\`${name.toLowerCase()}\``))).toEqual([]);
 });
 
 describe('the command line', () => {

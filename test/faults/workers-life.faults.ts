@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { withFault } from '../support/kill-rounds.js';
+import { waitingJournals, withFault } from '../support/kill-rounds.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { complete, send, Site } from '../support/site.js';
 import { workersOf } from '../support/workers.js';
@@ -29,7 +29,7 @@ const start = (workers = '2', more: Record<string, string> = {}) =>
   site.gateway({ WORKERS: workers, ...more });
 
 const inJournal = () => readdir(join(workplace.dataDir, 'journal'));
-const journals = async () => (await inJournal()).filter((name) => !name.startsWith('reserve'));
+const journals = async () => (await waitingJournals(workplace.dataDir)).map((run) => basename(run));
 const reserves = async () => (await inJournal()).filter((name) => name.startsWith('reserve'));
 const rows = () =>
   database.query<{ id: string; outcome: string }>('SELECT id, outcome FROM request_log ORDER BY id');

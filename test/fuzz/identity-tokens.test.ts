@@ -88,6 +88,15 @@ const mutation = fc.oneof(
     }),
 );
 
+it('a token with other unused bits at the end of its signature is not accepted', async () => {
+  // Of an RSA signature of 256 bytes, the last character has 4 bits that belong to no byte.
+  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  const other = token.slice(0, -1) + digits[digits.indexOf(token.at(-1)!) + 1]!;
+  const bytes = (text: string) => Buffer.from(text.split('.')[2]!, 'base64url');
+  expect(bytes(other)).toEqual(bytes(token));
+  expect(await accept(other)).toBe(false);
+});
+
 it('no mutated token is accepted', async () => {
   expect(await accept(token)).toBe(true);
   const property = fc.asyncProperty(mutation, async (mutate) => {

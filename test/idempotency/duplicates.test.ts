@@ -84,11 +84,11 @@ it('a duplicate waits on another replica, and gets the response although no noti
   expect(provider.requests.length).toBe(1);
 });
 
-/** True if each replica listens again: it reads the counters once it does. */
+/** True if each replica listens again: it reads these tables once it does. */
 async function everyReplicaListens(): Promise<boolean> {
   const [row] = await replicas[0]!.database.query<{ n: number }>(
     `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database()
-       AND application_name LIKE 'postern-changes%' AND query LIKE '%change_counter%'`,
+       AND application_name LIKE 'postern-changes%' AND query ~ 'change_counter|gateway_run|audit_log'`,
   );
   return row!.n === replicas.length;
 }

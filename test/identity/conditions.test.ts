@@ -156,4 +156,6 @@ it('cannot be changed to conditions that it could not be created with', async ()
   expect((await change({ claims: { repository_id: ['1'] } })).status).toBe(400);
   expect((await change({ claims: { repository_id: ['1'] }, any_ref: true })).status).toBe(200);
   expect((await change({ any_ref: false })).status).toBe(400);
+  // The audience of ID tokens of the console.
+  expect(fieldsOfAnswer(await change({ audience: 'console' }))).toEqual(['audience']);
 });

@@ -116,23 +116,30 @@ describe('an accepted token', () => {
   });
 });
 
+it('is accepted for a trust that is made once the database was restored, which has counted fewer changes', async () => {
+  await gateway.database.query(`UPDATE change_counter SET value = -100 WHERE name = 'trusts'`);
+  await createTrust('restored', { sub: ['job'] });
+  expect((await exchange(gateway, 'restored', await issuer.sign())).status).toBe(200);
+});
+
 describe('a token is refused', () => {
-  const cases: [string, Record<string, unknown>][] = [
-    ['without an audience', { aud: undefined }],
-    ['for another audience', { aud: 'https://other.example.com' }],
-    ['for two audiences', { aud: ['gateway', 'https://other.example.com'] }],
-    ['that has expired', { iat: nowS() - 400, exp: nowS() - 100 }],
-    ['that is not yet valid', { nbf: nowS() + 100 }],
-    ['from the future', { iat: nowS() + 100 }],
-    ['without iat', { iat: undefined }],
-    ['without exp', { exp: undefined }],
-    ['that lives too long', { exp: nowS() + 121 * 60 }],
-    ['without sub', { sub: undefined }],
-    ['whose sub is no text', { sub: 7 }],
-    ['of another job', { sub: 'another' }],
-    ['for a logout', { events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }],
+  // Times are those of the test, which may run long after its file was read.
+  const cases: [string, () => Record<string, unknown>][] = [
+    ['without an audience', () => ({ aud: undefined })],
+    ['for another audience', () => ({ aud: 'https://other.example.com' })],
+    ['for two audiences', () => ({ aud: ['gateway', 'https://other.example.com'] })],
+    ['that has expired', () => ({ iat: nowS() - 400, exp: nowS() - 100 })],
+    ['that is not yet valid', () => ({ nbf: nowS() + 100 })],
+    ['from the future', () => ({ iat: nowS() + 100 })],
+    ['without iat', () => ({ iat: undefined })],
+    ['without exp', () => ({ exp: undefined })],
+    ['that lives too long', () => ({ exp: nowS() + 121 * 60 })],
+    ['without sub', () => ({ sub: undefined })],
+    ['whose sub is no text', () => ({ sub: 7 })],
+    ['of another job', () => ({ sub: 'another' })],
+    ['for a logout', () => ({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } })],
   ];
-  it.each(cases)('%s', async (_, claims) => rejects(await issuer.sign(claims)));
+  it.each(cases)('%s', async (_, claims) => rejects(await issuer.sign(claims())));
 
   it('with an issuer that differs by a slash, its case or its port', async () => {
     for (const iss of [`${issuer.url}/`, issuer.url.replace('http', 'HTTP'), `${issuer.url}0`])
@@ -199,6 +206,28 @@ describe('a token is refused', () => {
     await rejects(await issuer.sign(), 'nobody');
     await rejects(await issuer.sign(), 'off');
     await rejects(await issuer.sign({ sub: 'wrong' }));
+  });
+
+  it('with the audience of ID tokens of the console, also if the trust is older than OIDC_CLIENT_ID', async () => {
+    const warn = jest.spyOn(console, 'warn').mockImplementation(() => {});
+    const replica = await startTestGateway(
+      {
+        PUBLIC_URL: 'https://gateway.example.com',
+        OIDC_ISSUER: 'https://login.example.com',
+        OIDC_CLIENT_ID: 'gateway',
+        OIDC_CLIENT_SECRET: 'secret-of-the-console',
+        OIDC_ADMINS: 'admins',
+      },
+      gateway.database,
+    );
+    try {
+      const token = await issuer.sign();
+      expect((await exchange(gateway, 'job', token)).status).toBe(200);
+      expect((await exchange(replica, 'job', token)).status).toBe(400);
+    } finally {
+      warn.mockRestore();
+      await replica.stop();
+    }
   });
 
   it('from an address outside the networks of the trust', async () => {

@@ -15,8 +15,9 @@ export interface Exchanged {
 export async function postForm(
   url: string,
   parameters: Record<string, string> | [string, string][],
+  headers: Record<string, string> = {},
 ): Promise<Exchanged> {
-  const response = await fetch(url, { method: 'POST', body: new URLSearchParams(parameters) });
+  const response = await fetch(url, { method: 'POST', headers, body: new URLSearchParams(parameters) });
   return exchanged(response);
 }
 
@@ -26,9 +27,10 @@ export function exchange(
   trust: string,
   token: string,
   more: Record<string, string> = {},
+  headers: Record<string, string> = {},
 ): Promise<Exchanged> {
   const parameters = { grant_type: EXCHANGE, subject_token_type: JWT, subject_token: token, trust, ...more };
-  return postForm(`${url}/oauth/token`, parameters);
+  return postForm(`${url}/oauth/token`, parameters, headers);
 }
 
 export async function exchanged(response: Response): Promise<Exchanged> {

@@ -1,8 +1,12 @@
+import dns, { type LookupAddress } from 'node:dns';
 import type { ServerResponse } from 'node:http';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { exchange } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
 import { startWorkloadIssuer } from './workload-issuer.js';
+
+type Found = (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void;
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -93,6 +97,46 @@ describe('the keys of an issuer', () => {
       text: expect.stringContaining('temporarily_unavailable') as string,
     });
     expect(headers.get('retry-after')).toBe('5');
+  });
+
+  it('are not waited for without end: while one issuer sends nothing more, tokens of others are exchanged', async () => {
+    const [slow, other] = [await startIssuer(), await startIssuer()];
+    let isClosed = false;
+    slow.instead = (_req, res) => {
+      res.on('close', () => (isClosed = true));
+      // The beginning of a document.
+      res.write('{');
+    };
+    const waiting = await createTrust({ issuer: slow.url, claims: { sub: ['job'] } });
+    const trust = await createTrust({ issuer: other.url, claims: { sub: ['job'] } });
+    const answer = exchange(gateway, waiting, await slow.sign());
+    let isAnswered = false;
+    void answer.then(() => (isAnswered = true));
+    expect(await statusOf(trust, await other.sign())).toBe(200);
+    expect(isAnswered).toBe(false);
+    expect((await answer).status).toBe(503);
+    await eventually(() => isClosed);
+  });
+
+  it('are not read from a name that has another address by then', async () => {
+    const issuer = await startIssuer();
+    const { port } = new URL(issuer.url);
+    // A name server of the attacker: first an allowed address, then that of the metadata service.
+    const addresses = ['127.0.0.1'];
+    const { lookup } = dns;
+    const names: string[] = [];
+    jest.spyOn(dns, 'lookup').mockImplementation(((name: string, options: object, callback: never) => {
+      if (name !== 'rebound.test') return lookup(name, options, callback);
+      names.push(name);
+      (callback as Found)(null, [{ address: addresses.shift() ?? '169.254.169.254', family: 4 }]);
+    }) as unknown as typeof dns.lookup);
+    const iss = `http://rebound.test:${port}`;
+    issuer.instead = (_req, res) => res.end(JSON.stringify({ issuer: iss, jwks_uri: `${iss}/keys` }));
+    const trust = await createTrust({ issuer: iss, claims: { sub: ['job'] } });
+    expect(await statusOf(trust, await issuer.sign({ iss }))).toBe(503);
+    expect(names.length).toBeGreaterThanOrEqual(2);
+    expect(issuer.asked).toEqual(['/.well-known/openid-configuration']);
+    jest.restoreAllMocks();
   });
 
   it('serve while the issuer is unavailable', async () => {

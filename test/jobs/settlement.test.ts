@@ -194,6 +194,55 @@ it('counts a job that is settled while a budget is made', async () => {
   expect(await jobs.used(keyId)).toBe('0.003');
 });
 
+it('a job is settled while `apply` changes the budgets of several owners, without a deadlock', async () => {
+  const { database } = jobs.postern;
+  const teams = ['job-removed', 'job-made'];
+  const budgets = [{ usd: '100.00', period: 'month' }];
+  await jobs.postern.admin('POST', '/teams', { name: teams[0], budgets });
+  await jobs.postern.admin('POST', '/teams', { name: teams[1] });
+  const { key } = await jobs.key({ team: teams[0] });
+  const id = await jobs.create(key, '/v1/responses', queued('resp_a'), { model: 'm' });
+  const [job] = await database.query<OpenJob>(
+    'SELECT id, started_at AS "startedAt", provider, model FROM provider_job WHERE id = $1',
+    [id],
+  );
+  // The settlement has locked the job, and its meters next.
+  await database.query(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_advisory_xact_lock(4712); RETURN NEW; END $$`);
+  await database.query(
+    'CREATE TRIGGER hold BEFORE UPDATE ON provider_job FOR EACH ROW EXECUTE FUNCTION hold()',
+  );
+  const lock = new pg.Client({ connectionString: database.url });
+  await lock.connect();
+  const waiting = (event: string, query: string) =>
+    database.find(
+      `SELECT FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event = '${event}' AND query LIKE '%${query}%'`,
+    );
+  try {
+    await lock.query('SELECT pg_advisory_lock(4712)');
+    const settlement = jobs.postern.gateway.app.get(JobSettlement, { strict: false });
+    const settled = settlement.settle(job!, { ...NO_USAGE, promptTokens: 1_000, completionTokens: 200 });
+    await waiting('advisory', 'provider_job');
+    const document = {
+      teams: [
+        { name: teams[0], budgets: [] },
+        { name: teams[1], budgets },
+      ],
+    };
+    const applied = jobs.postern.admin<{ plan: unknown[] }>('POST', '/apply', { document });
+    await waiting('transactionid', 'FROM provider_job');
+    await lock.query('SELECT pg_advisory_unlock(4712)');
+    await settled;
+    expect((await applied).plan).toHaveLength(2);
+  } finally {
+    await lock.end();
+    await database.query('DROP TRIGGER hold ON provider_job');
+    await database.query('DROP FUNCTION hold');
+  }
+  expect(await jobs.row(id)).toMatchObject({ cost_usd: '0.003000000', charge_usd: '0.003000000' });
+});
+
 it('a call that gets a job again costs nothing, also once the job is settled', async () => {
   const { id: keyId, key } = await jobs.key({
     budgets: [{ usd: '100.00', period: 'month', reservation: 'worst' }],
@@ -283,6 +332,7 @@ it('a settlement that is killed before it is committed is made again', async () 
     await lock.query('SELECT pg_advisory_unlock(4711)');
     await lock.end();
     await database.query('DROP TRIGGER hold ON provider_job');
+    await database.query('DROP FUNCTION hold');
   }
   expect(await jobs.check(id)).toMatchObject({ state: 'settled' });
   expect(await jobs.row(id)).toMatchObject({ cost_usd: '0.001500000', charge_usd: '0.001500000' });

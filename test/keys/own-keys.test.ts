@@ -260,6 +260,7 @@ it.each([
   [{ keys_per_user: 1 }, 'self_service.max_days'],
   [{ keys_per_user: 1, max_days: 1, budget_usd_per_month: '-1' }, 'self_service.budget_usd_per_month'],
   [{ keys_per_user: 1, max_days: 1, more: 1 }, 'self_service.more'],
+  [{ keys_per_user: 1, max_days: 1, sign_in_within_days: 0 }, 'self_service.sign_in_within_days'],
   [{ keys_per_user: 1, max_days: 1, providers: [] }, 'self_service.providers'],
   [{ keys_per_user: 1, max_days: 1, providers: ['nobody'] }, 'self_service.providers'],
 ])('a team does not allow %j', async (settings, field) => {
@@ -270,7 +271,10 @@ it.each([
 it('is changed and ended with the team', async () => {
   const { id, version } = await postern.admin<{ id: string; version: number }>('GET', '/teams/free');
   const change = (body: object) => postern.admin<Record<string, unknown>>('PATCH', `/teams/${id}`, body);
-  const settings = { keys_per_user: 1, max_days: 30, budget_usd_per_month: null, providers: null };
+  const settings = {
+    ...{ keys_per_user: 1, max_days: 30, budget_usd_per_month: null, providers: null },
+    sign_in_within_days: null,
+  };
   expect(await change({ self_service: settings })).toMatchObject({ version });
   expect(await change({ self_service: null })).toMatchObject({ self_service: null, version: version + 1 });
   expect((await make(jane, { team: 'free' })).status).toBe(403);

@@ -206,7 +206,7 @@ it('shows a limit that has rejected billions of calls, and gives a budget at the
   expect(await limitsOf(key.id)).toMatchObject([{ left: '6.00', state: 'ok' }]);
 });
 
-it('removes a limit whose meter is locked without waiting, and what is left of it later', async () => {
+it('removes a limit whose meter is locked without waiting, and what was used of it later', async () => {
   const key = await createKey({ budgets: [{ usd: '10', period: 'total' }] });
   const [limit] = await limitsOf(key.id);
   const meters = () =>

@@ -92,6 +92,9 @@ it('count exactly what a number holds, and do not use what they are granted beyo
   expect(meter!.available(0)).toBe(Number.MAX_SAFE_INTEGER - 1);
   // What Postgres is told to be held: the rest is free again.
   expect(meter!.entry(0, 0)).toMatchObject({ used: '1', kept: '9007199254740991' });
+  // Postgres takes no number with an exponent, and no larger bigint.
+  for (let i = 0; i < 2_000; i++) meter!.take(Number.MAX_SAFE_INTEGER, 0);
+  expect(meter!.entry(0, 0)).toMatchObject({ used: '9007199254740991' });
 });
 
 it('are filled in one exchange once one of them is low', () => {
@@ -103,16 +106,19 @@ it('are filled in one exchange once one of them is low', () => {
   for (const [meter, total] of [
     [own, '100'],
     [spent, '100'],
-    [of.tokens[0], '20'],
+    [of.tokens[0], '35'],
   ] as const) {
     meter!.entry(0, 0);
     meter!.apply({ ...RESULT, total }, 0);
   }
-  // Of tokens, 13 are left where 7 were used.
   take();
   expect(requested).toEqual([]);
-  // Of USD, 8 are left where 92 were used; of tokens, 6 where 14 were.
-  own!.take(82, 0);
+  // Of USD, 35 are left where 65 were used, more than half.
+  own!.take(55, 0);
+  take();
+  expect(requested).toEqual([]);
+  // Of USD, 3 are left where 97 were used. Of tokens, 14 are left where 21 were used, enough to wait for others.
+  own!.take(27, 0);
   take();
   expect(requested).toEqual(['usd', 'tokens']);
 });

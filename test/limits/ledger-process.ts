@@ -1,7 +1,7 @@
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Logger } from '@nestjs/common';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import type { Settings } from '../../src/config/settings.js';
@@ -14,9 +14,12 @@ import { RuleCache } from '../../src/limits/ledger/rule-cache.js';
 import type { Ticket } from '../../src/limits/ledger/ticket.js';
 import { dollarsOf } from '../../src/request-log/column-domains.js';
 import type { LogRow } from '../../src/request-log/columns.js';
-import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
+import { ProcessRun } from '../../src/regressions/process-run.js';
+import { RunCounter } from '../../src/regressions/run-counter.js';
+import type { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
 import { LogWriter } from '../../src/request-log/writer/log-writer.js';
+import { drainOf } from '../request-log/log-harness.js';
 import { logRow } from '../request-log/rows.js';
 
 export interface LedgerSettings {
@@ -35,7 +38,7 @@ export class LedgerProcess {
     readonly journal: Journal,
     readonly writer: LogWriter,
     readonly drain: JournalDrainService,
-    private readonly feed: ChangeFeed,
+    private readonly others: readonly OnApplicationShutdown[],
   ) {}
 
   static async start(settings: LedgerSettings): Promise<LedgerProcess> {
@@ -46,6 +49,8 @@ export class LedgerProcess {
       dataDir,
       databaseUrl,
       journalFsyncMs: 100,
+      journalKeepMs: 0,
+      journalKeepBytes: 0,
       worker: 1,
       workers: 1,
       keyCacheStaleMs: staleMs,
@@ -70,15 +75,23 @@ export class LedgerProcess {
       },
     };
     const rules = new RuleCache(dataSource as never, feed, database);
-    const journal = new Journal(env);
+    const run = new ProcessRun();
+    const journal = new Journal(env, run);
     journal.onModuleInit();
     const ledger = new LedgerService(dataSource as never, rules, feed, database, journal, env);
     const writer = new LogWriter(env, journal, database, ledger);
-    const drain = new JournalDrainService(journal, writer, env, database);
+    const { drain, lost, regressions } = drainOf({
+      env,
+      counter: new RunCounter(run),
+      feed,
+      journal,
+      writer,
+      database,
+    });
     // The rules first: the feed, which was made first, would read them too.
     for (const hook of hooks.slice(1)) await hook();
     await hooks[0]!();
-    return new LedgerProcess(dataDir, ledger, rules, journal, writer, drain, feed);
+    return new LedgerProcess(dataDir, ledger, rules, journal, writer, drain, [lost, regressions, feed]);
   }
 
   admit(
@@ -115,7 +128,7 @@ export class LedgerProcess {
   }
 
   async stop(): Promise<void> {
-    await this.feed.onApplicationShutdown();
+    for (const other of this.others) await other.onApplicationShutdown();
     this.drain.onApplicationShutdown();
     await this.writer.stop();
     await this.journal.close();

@@ -347,6 +347,28 @@ describe('holds', () => {
     await at.admit(TEAM, KEY, usd(USD));
     expect(await rejects(1n)).toBe('concurrent_requests');
   });
+
+  it('of calls under way stay if the time zone changes and the period begins at the same time', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const at = await engine();
+    // All in one month.
+    const msecs = Date.now();
+    const admit = async (amount: bigint) => at.admit(TEAM, KEY, usd(amount), uuidv7({ msecs }));
+    const ticket = await admit(8n * USD);
+    const before = at.ledger.rulesOf(TEAM, KEY);
+    // It has no summer time.
+    await database.query("UPDATE limit_rule SET time_zone = 'Africa/Abidjan'");
+    await eventually(() => at.ledger.rulesOf(TEAM, KEY) !== before);
+    const { state } = await rejection(() => admit(3n * USD));
+    expect(state.rule.id).toBe(rule);
+    at.begin(ticket, KEY, TEAM).end(USD);
+    await written(at, 1);
+    (await admit(9n * USD)).release();
+    await rejection(() => admit(9n * USD + 1n));
+    await ledgers.stopEngine(at);
+    expect(await meterOf(database, rule)).toMatchObject({ spent: USD, held: 0n });
+    expect(await holdsOf(database, rule)).toBe(0n);
+  });
 });
 
 describe('a rate', () => {

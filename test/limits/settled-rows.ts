@@ -10,8 +10,12 @@ export function insertRows(rows: readonly LogRow[]): ReturnType<typeof log.inser
   return log.insertRows(rows, settling);
 }
 
-export function insertCreatingDays(client: ClientBase, rows: readonly LogRow[]): Promise<void> {
-  return log.insertCreatingDays(client, rows, settling);
+export function insertCreatingDays(
+  client: ClientBase,
+  rows: readonly LogRow[],
+  areNew = false,
+): Promise<bigint | null> {
+  return log.insertCreatingDays(client, rows, settling, areNew);
 }
 
 export function insertBatch(

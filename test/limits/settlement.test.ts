@@ -34,6 +34,22 @@ it('adds the charge of a new row to what is spent, once, however often the row i
   expect(await chargedUsd(database)).toBe(4n * 250_000_001n);
 });
 
+it('writes rows as new, and as any once one of them is there', async () => {
+  const id = await rule('usd', 'month');
+  const row = charged({ outcome: 'interrupted', status: null });
+  const statements = jest.spyOn(client, 'query');
+  const names = () =>
+    statements.mock.calls.splice(0).map(([query]) => (query as unknown as { name: string }).name);
+  await insertCreatingDays(client, [row, charged()], true);
+  expect(names()).toEqual(['insert_and_settle_request_log_new']);
+  await insertCreatingDays(client, [{ ...row, outcome: 'completed' }, charged()], true);
+  expect(names()).toEqual(['insert_and_settle_request_log_new', 'insert_and_settle_request_log']);
+  statements.mockRestore();
+  const outcomes = await database.query('SELECT outcome FROM request_log');
+  expect(outcomes).toEqual(Array(3).fill({ outcome: 'completed' }));
+  expect((await meterOf(database, id)).spent).toBe(await chargedUsd(database));
+});
+
 it('takes a statement that another user of its session has prepared for no error of the settlement', async () => {
   const id = await rule('usd', 'month');
   const fatal = jest.spyOn(Logger.prototype, 'fatal');

@@ -4,10 +4,12 @@ import { v7 as uuidv7 } from 'uuid';
 import { LimitRules } from '../../src/limit-rules/limit-rules.service.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { NO_LIMITS } from '../../src/limit-rules/stored-rules.js';
-import { eventually, timePasses } from '../support/eventually.js';
+import { changesApplied } from '../support/changes-applied.js';
+import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { type Issued, JSON_TYPE, limitedForFile, type Reply, usageResponse } from './limited-gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { FULL } from '../support/scale.js';
 
 const limited = limitedForFile();
 const admin = <T>(method: string, path: string, body?: object) =>
@@ -24,6 +26,7 @@ afterEach(async () => {
   await installation(NOTHING);
 });
 
+const IN_FLIGHT = FULL ? 1_000 : 100;
 /** The provider says that each call has used 100 + 100 tokens: 0.0011 USD. */
 const COST = 0.0011;
 let teams = 0;
@@ -191,18 +194,27 @@ describe('a budget of a group', () => {
       await group([key], { usd: '100', period: 'total' }),
       await group([], { usd: '100', period: 'total' }),
     ];
-    const { script } = limited.provider;
+    const { script, requests } = limited.provider;
+    let release = () => {};
+    const moved = new Promise<void>((resolve) => (release = resolve));
     limited.provider.script = async (request) => {
-      await timePasses(20 * Math.random(), 'the pace of the provider');
+      await moved;
       return script(request);
     };
-    const calls = Array.from({ length: 200 }, async (_, i) => {
-      await timePasses(i * 5, 'the pace of the client');
-      if (i === 100) await admin('PATCH', `/groups/${ids[1]!}`, { teams: [key.team_id] });
-      return (await call(key)).status;
-    });
-    expect(new Set(await Promise.all(calls))).toEqual(new Set([200]));
-    const rows = await rowsOf(key.id, 200);
+    const before = requests.length;
+    const calls = Array.from({ length: IN_FLIGHT }, () => call(key));
+    try {
+      // The others are on their way.
+      await eventually(() => requests.length - before >= IN_FLIGHT / 2);
+      await admin('PATCH', `/groups/${ids[1]!}`, { teams: [key.team_id] });
+      await changesApplied(limited.postern, 'limits');
+      calls.push(call(key));
+    } finally {
+      release();
+    }
+    const statuses = (await Promise.all(calls)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    const rows = await rowsOf(key.id, calls.length);
     // Each row names one of the two.
     expect(rows.filter(({ charge_rules: rules }) => rules?.length !== 1)).toEqual([]);
     await expectExact();
@@ -212,7 +224,7 @@ describe('a budget of a group', () => {
       [ids],
     );
     expect(charged).toHaveLength(2);
-    expect(charged.reduce((sum, { named }) => sum + named, 0)).toBe(200);
+    expect(charged.reduce((sum, { named }) => sum + named, 0)).toBe(calls.length);
   });
 
   it('keeps what calls in flight hold when it is renamed, and has its new name in the header, whatever characters that has', async () => {

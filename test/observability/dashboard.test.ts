@@ -47,12 +47,19 @@ afterAll(async () => {
 
 /** Names of series, with the suffixes of a histogram's; and of metrics that have no series before their first value. */
 const names = () =>
-  new Set([...[...seen.series.keys()].map((series) => series.split('{')[0]!), ...seen.types.keys()]);
+  new Set([
+    ...[...seen.series.keys()].map((series) => series.split('{')[0]!),
+    ...[...seen.types].flatMap(([name, type]) => (type === 'histogram' ? [name, `${name}_bucket`] : [name])),
+  ]);
 
 /** Series that come only with a call that has a cost or lacks one, with a route, or with a sink. */
 const LATER: Record<string, string> = {
   postern_tokens_issued_total: '{grant="exchange",result="issued"}',
   postern_identity_keys_age_seconds: '{issuer="https://login.example.com"}',
+  postern_policy_decisions_total: '{policy="dlp",decision="allowed",from="receiver"}',
+  postern_policy_failures_total: '{policy="dlp",reason="timeout"}',
+  postern_policy_duration_seconds_bucket: '{policy="dlp",le="0.1"}',
+  postern_policy_calls: '{policy="dlp",state="waiting"}',
   postern_cost_usd_total: 'postern_cost_usd_total{provider="',
   postern_saved_usd_total: 'postern_saved_usd_total{provider="',
   postern_route_target_resting: 'postern_route_target_resting{route="",provider="',

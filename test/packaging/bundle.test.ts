@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const ROOT = join(__dirname, '../..');
@@ -40,6 +40,18 @@ it('is there, unless package.json has dependencies of others', () => {
     expect(modules.filter((module, at) => modules.indexOf(module) !== at)).toEqual([]);
   });
 
+  it('holds the driver of Postgres only, one language of messages, and one table of media types', () => {
+    const modules = modulesOf(all());
+    const of = (pattern: RegExp) => modules.filter((module) => pattern.test(module));
+    expect(of(/typeorm\/driver\/postgres\/PostgresDriver\.js$/)).toHaveLength(1);
+    const held = all()
+      .join('\n')
+      .match(/\bclass (?:Mysql|Oracle|Sap|SqlServer|Cockroach|Mongo)Driver\b/g);
+    expect(held).toBeNull();
+    expect(of(/zod\/v4\/locales\//).filter((module) => !/\/(?:en|index)\.js$/.test(module))).toEqual([]);
+    expect(of(/mime-db\/db\.json$/)).toHaveLength(1);
+  });
+
   it('loads no package from elsewhere but those that read files beside their own', () => {
     const asked = all().flatMap((text) =>
       [...text.matchAll(ASKED)].map(([, alone, named]) => (alone ?? named)!),
@@ -51,6 +63,11 @@ it('is there, unless package.json has dependencies of others', () => {
       'pino',
       'swagger-ui-dist',
     ]);
+  });
+
+  it('is ASCII: one other character doubles what a file takes in memory', () => {
+    for (const file of readdirSync(FOLDER).filter((name) => name.endsWith('.js')))
+      expect([file, /[^\0-\x7f]/.exec(read(file))?.[0]]).toEqual([file, undefined]);
   });
 
   it('loads for the command line only what every command needs', () => {

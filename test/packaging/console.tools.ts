@@ -33,6 +33,7 @@ describe('the console', () => {
     checkout.write('openapi.json', '{}');
     checkout.write('src/providers/presets.ts', '');
     checkout.write('src/client/index.ts', '');
+    checkout.write('docs/reference/errors.md', '# Errors');
     const own = { name: 'small-console', version: '1.0.0', type: 'module' };
     checkout.write(
       'console/package.json',

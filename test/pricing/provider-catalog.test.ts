@@ -40,8 +40,8 @@ it.each([
   expect(catalogOf(url)).toBeNull();
 });
 
-// The patterns of the catalogue that name one host, such as https://api\.x\.ai.
-it('names the lists as the catalogue does', () => {
+// The patterns of the catalog that name one host, such as https://api\.x\.ai.
+it('names the lists as the catalog does', () => {
   const hosts = catalogProviders().flatMap(({ id, api_pattern: pattern }) =>
     /^https:\/\/[a-z0-9-]+(\\\.[a-z0-9-]+)+$/.test(pattern)
       ? [[id, pattern.replaceAll('\\', '')] as const]

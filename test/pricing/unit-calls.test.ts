@@ -140,7 +140,7 @@ describe('a stream of OpenAI', () => {
 });
 
 describe('a call that is billed by units', () => {
-  it('of whisper-1 costs its seconds, at the price of the catalogue', async () => {
+  it('of whisper-1 costs its seconds, at the price of the catalog', async () => {
     respondJson({ text: 'a', usage: { type: 'duration', seconds: 100 } });
     const row = await call('openai', 'audio/transcriptions', { model: 'whisper-1' });
     expect(row).toMatchObject({ prompt_tokens: null, extra_usage: { input_audio_seconds: 100 } });
@@ -240,7 +240,7 @@ describe('a call that is billed by units', () => {
 });
 
 describe('a service tier with a factor', () => {
-  it('halves the tokens of a batch, at the price of the catalogue', async () => {
+  it('halves the tokens of a batch, at the price of the catalog', async () => {
     const usage = { prompt_tokens: 1_000_000, completion_tokens: 0 };
     respondJson({ model: 'gpt-4o-mini', service_tier: 'batch', usage });
     const body = { model: 'gpt-4o-mini' };

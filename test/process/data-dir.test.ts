@@ -27,15 +27,21 @@ async function rejection({ process }: GatewayProcess): Promise<string> {
   return process.stderr;
 }
 
+/** What is in the folder, without what the running instance adds when it reads the audit log. */
+async function lasting(): Promise<object> {
+  const files = Object.entries(await fingerprint(workplace.dataDir));
+  return Object.fromEntries(files.filter(([path]) => !/^kept(\/|$)/.test(path)));
+}
+
 it('rejects the folder of a running instance, names its pid and leaves it alone', async () => {
   const first = workplace.gateway(settings());
   const url = await first.ready();
-  const before = await fingerprint(workplace.dataDir);
+  const before = await lasting();
   expect(await rejection(workplace.gateway(settings()))).toBe(
     `postern: another Postern (pid ${first.process.pid}) is using ${workplace.dataDir}; ` +
       'stop it or set DATA_DIR to another folder\n',
   );
-  expect(await fingerprint(workplace.dataDir)).toEqual(before);
+  expect(await lasting()).toEqual(before);
   expect((await fetch(`${url}/health/ready`)).status).toBe(200);
   expect(await first.stop()).toEqual({ code: 0, signal: null });
 });

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { runCli } from '../cli/run-cli.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
@@ -200,14 +202,8 @@ const MODULE = `
   export class Empty {}
   Module({ providers: [] })(Empty);`;
 
-const rejected: [string, string, Record<string, string>, string][] = [
-  ['is not found', 'postern-missing', {}, 'MODULES: postern-missing was not found below'],
-  [
-    'is a file that is not there',
-    './modules/missing.js',
-    {},
-    'MODULES: ./modules/missing.js was not found below',
-  ],
+/** How the start of the gateway ends with modules that cannot be used. */
+const stopping: [string, string, Record<string, string>, string][] = [
   [
     'throws',
     './modules/broken.js',
@@ -219,6 +215,29 @@ const rejected: [string, string, Record<string, string>, string][] = [
     './modules/exiting.js',
     { 'modules/exiting.js': 'process.exit(0)' },
     'MODULES: ./modules/exiting.js ended the process while it was loaded',
+  ],
+  ['has a name that leads elsewhere', '../elsewhere.js', {}, 'MODULES: must be names of packages'],
+];
+
+it.each(stopping)(
+  'a module that %s stops the start with its name and the reason',
+  async (_, names, files, reason) => {
+    for (const [path, text] of Object.entries(files)) await write(path, text);
+    const { process } = start(names);
+    expect(await process.ended).toEqual({ code: 1, signal: null });
+    expect(process.stderr).toContain(reason);
+    expect(process.stdout).not.toContain('ready on');
+  },
+);
+
+/** What else the loader rejects, in one process of the same folder. */
+const rejected: [string, string, Record<string, string>, string][] = [
+  ['is not found', 'postern-missing', {}, 'MODULES: postern-missing was not found below'],
+  [
+    'is a file that is not there',
+    './modules/missing.js',
+    {},
+    'MODULES: ./modules/missing.js was not found below',
   ],
   [
     'exports no module',
@@ -244,13 +263,6 @@ const rejected: [string, string, Record<string, string>, string][] = [
     { 'modules/teams.js': `export { TeamsModule } from '../dist/src/teams/teams.module.js';` },
     'MODULES: ./modules/teams.js is already loaded, by the application',
   ],
-  ['has a name that leads elsewhere', '../elsewhere.js', {}, 'MODULES: must be names of packages'],
-  [
-    'has a package name that leads elsewhere',
-    'acme/../../elsewhere.js',
-    {},
-    'MODULES: must be names of packages',
-  ],
   [
     'would use another Nest',
     'postern-other-nest',
@@ -275,13 +287,25 @@ const rejected: [string, string, Record<string, string>, string][] = [
   ],
 ];
 
-it.each(rejected)(
-  'a module that %s stops the start with its name and the reason',
-  async (_, names, files, reason) => {
+/** Loads each list of modules as the start does. */
+const LOAD_EACH = `
+  import { withLoadedModules } from './dist/src/runtime/loaded-modules.js';
+  import { AppModule } from './dist/src/app.module.js';
+  const messages = [];
+  for (const names of JSON.parse(process.argv[2]))
+    messages.push(await withLoadedModules(AppModule, names).then(() => 'loaded', (error) => error.message));
+  console.log(JSON.stringify(messages));`;
+
+it('a module that cannot be used is rejected with its name and the reason', async () => {
+  for (const [, , files] of rejected)
     for (const [path, text] of Object.entries(files)) await write(path, text);
-    const { process } = start(names);
-    expect(await process.ended).toEqual({ code: 1, signal: null });
-    expect(process.stderr).toContain(reason);
-    expect(process.stdout).not.toContain('ready on');
-  },
-);
+  await write('load-each.mjs', LOAD_EACH);
+  const lists = rejected.map(([, names]) => names.split(','));
+  const { stdout } = await promisify(execFile)(process.execPath, ['load-each.mjs', JSON.stringify(lists)], {
+    cwd: workplace.folder,
+  });
+  const messages = JSON.parse(stdout) as string[];
+  expect(Object.fromEntries(rejected.map(([what], at) => [what, messages[at]]))).toEqual(
+    Object.fromEntries(rejected.map(([what, , , reason]) => [what, expect.stringContaining(reason)])),
+  );
+});

@@ -39,6 +39,17 @@ it('reaches another gateway: added, changed, disabled, made the default, removed
   await seenThere('/v1/models', '503 no_provider_configured', 1_000);
 });
 
+it('is none if the settings of a credential come as they are shown, whatever their order in the database', async () => {
+  const auth_settings = { region: 'eu-central-1', service: 'bedrock', access_key_id: 'AKIAIOSFODNN7EXAMPLE' };
+  const url = 'https://bedrock-runtime.eu-central-1.amazonaws.com';
+  const body = { name: 'cloud', url, auth: 'aws-sigv4', auth_settings, secret: 'of-the-access-key' };
+  await here.admin('POST', '/providers', body);
+  const keyless = { auth_settings: { credentials: 'instance', access_key_id: null }, secret: null };
+  const shown = await here.admin('PATCH', '/providers/cloud', keyless);
+  const again = { auth_settings: shown.auth_settings, secret: null };
+  expect(await here.admin('PATCH', '/providers/cloud', again)).toEqual(shown);
+});
+
 it('reaches another gateway although the connection that listens was killed', async () => {
   await here.admin('POST', '/providers', { name: 'cut', url: providers[0].url, secret: null });
   await seenThere('/p/cut/v1/models', 'a', 1_000);
@@ -99,7 +110,7 @@ describe('with Postgres unavailable', () => {
     const known = blind.gateway.app.get(ProvidersService);
     const rejection = (name: string | null): string => {
       try {
-        return known.resolve(name, null).name;
+        return known.resolve(name, { teamId: 'any', providers: null, defaultProvider: null }).name;
       } catch (error) {
         return (error as GatewayError).code;
       }

@@ -1,3 +1,4 @@
+import { DeviceIdpSecrets, SignInIdpSecrets } from '../../src/identity/sign-in/idp-secrets.service.js';
 import { commandUser } from '../../src/platform/actor.js';
 import { ProviderSecrets } from '../../src/providers/provider-secrets.service.js';
 import { ResealService } from '../../src/providers/reseal.service.js';
@@ -118,3 +119,45 @@ it('reports what neither key opens', () =>
   withGateway({ MASTER_KEY: KEY }, async (gateway) => {
     expect(await reseal(gateway)).toEqual({ resealed: [], current: [], unreadable: NAMES });
   }));
+
+it('re-encrypts the tokens that the OpenID provider gave for sign-ins and requests', async () => {
+  const [person, key, signIn, request] = [1, 2, 3, 4].map((n) => `01890a5d-ac96-774b-bcce-b302099a900${n}`);
+  await withGateway({ MASTER_KEY: KEY }, async ({ gateway: { app } }) => {
+    const ofSignIn = app.get(SignInIdpSecrets).seal(signIn!, 'refresh token of a sign-in');
+    const ofRequest = app.get(DeviceIdpSecrets).seal(request!, 'refresh token of a request');
+    await database.query(
+      `INSERT INTO person (id, issuer, subject, name) VALUES ($1, 'https://login.example.com', '1', 'Jane')`,
+      [person],
+    );
+    await database.query(
+      `INSERT INTO gateway_key (id, team_id, name) SELECT $1, id, 'jane' FROM team LIMIT 1`,
+      [key],
+    );
+    await database.query(
+      `INSERT INTO sign_in (id, person_id, key_id, surface, expires_at, idp_refresh)
+       VALUES ($1, $2, $3, 'x', now() + interval '1 day', $4)`,
+      [signIn, person, key, ofSignIn],
+    );
+    await database.query(
+      `INSERT INTO device_request
+         (id, device_digest, user_code_digest, surface, client_network, interval_s, expires_at, idp_refresh)
+       VALUES ($1, 'a', 'b', 'x', 'c', 5, now() + interval '1 day', $2)`,
+      [request, ofRequest],
+    );
+  });
+  const names = [`sign-in ${signIn}`, `request to sign in ${request}`];
+  await withGateway({ MASTER_KEY: NEXT_KEY, MASTER_KEY_PREVIOUS: KEY }, async (gateway) => {
+    const { resealed, unreadable } = await reseal(gateway);
+    expect([...resealed].sort()).toEqual([...names].sort());
+    expect(unreadable).toEqual([]);
+  });
+  await withGateway({ MASTER_KEY: NEXT_KEY }, async ({ gateway: { app } }) => {
+    const [stored] = await database.query<Record<'a' | 'b', Buffer>>(
+      'SELECT (SELECT idp_refresh FROM sign_in) AS a, (SELECT idp_refresh FROM device_request) AS b',
+    );
+    expect(app.get(SignInIdpSecrets).open(signIn!, stored!.a)).toBe('refresh token of a sign-in');
+    expect(app.get(DeviceIdpSecrets).open(request!, stored!.b)).toBe('refresh token of a request');
+    // They are bound to their row and table.
+    expect(() => app.get(SignInIdpSecrets).open(request!, stored!.b)).toThrow();
+  });
+});

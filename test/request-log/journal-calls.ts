@@ -29,6 +29,7 @@ export function recordsOf(
     end_user: 'user-1',
     session_id: null,
     tags: '{"env":"prod"}',
+    subject: 'repo:acme/api:ref:refs/heads/main',
   };
   const end = {
     outcome,
@@ -102,6 +103,7 @@ const UNSEEN = {
   end_user: null,
   session_id: null,
   tags: null,
+  subject: null,
   charge_usd: null,
   charge_tokens: null,
   limit_subject: null,

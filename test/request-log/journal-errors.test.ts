@@ -11,7 +11,7 @@ import { logFiles } from '../../src/request-log/journal/run-directories.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
 import type { JournalSync } from '../../src/request-log/journal/journal-sync.js';
 import { deferred } from '../support/deferred.js';
-import { eventually } from '../support/eventually.js';
+import { eventually, timePasses } from '../support/eventually.js';
 import { linesOf, recordsOf, rowsOf } from './journal-calls.js';
 
 /*
@@ -443,6 +443,20 @@ describe('a sync', () => {
     commits.syncInBackground();
     gate.resolve();
     await eventually(() => count === 2);
+  });
+
+  it('is not asked for while everything is on the disk', async () => {
+    await journal.close();
+    journal = open(1);
+    const { commits } = journal as unknown as { commits: JournalSync };
+    const asked = jest.spyOn(commits, 'syncInBackground');
+    // The name of the first file, then a record.
+    for (const times of [1, 2]) {
+      await eventually(() => asked.mock.calls.length === times);
+      await timePasses(50, 'in which an interval would have passed often');
+      expect(asked).toHaveBeenCalledTimes(times);
+      append(recordsOf('begun').slice(0, 1));
+    }
   });
 
   it('requested by a caller that was just notified of another is not forgotten', async () => {

@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LogRow } from '../../src/request-log/columns.js';
-import { encodeLines } from '../../src/request-log/journal/record-codec.js';
+import { encodeLines, encodeRecord } from '../../src/request-log/journal/record-codec.js';
+import { emptyRow } from '../../src/request-log/log-row.js';
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
 import { KEY, TEAM } from './rows.js';
 
@@ -79,6 +80,7 @@ const LATER = [
   'cost_high_usd',
   'output_limit',
   'input_limit',
+  'subject',
 ] as const satisfies readonly (keyof LogRow)[];
 
 async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number }> {
@@ -146,4 +148,25 @@ it('recovers records that lack a column of this version or have one that it does
       },
     ],
   });
+});
+
+it('has the record of an Idempotency-Key in the start record and in a spilled row, and no other', async () => {
+  const claim = Buffer.alloc(32, 0xfb).toString('base64url');
+  const rows = [
+    { ...emptyRow(), ...BEGIN, id: id(1), claim },
+    { ...emptyRow(), ...BEGIN, id: id(2), claim },
+    { ...emptyRow(), ...BEGIN, id: id(3) },
+  ];
+  const lines = [
+    encodeRecord('B', rows[0]!),
+    encodeRecord('E', rows[0]!),
+    encodeRecord('R', rows[1]!),
+    encodeRecord('B', rows[2]!),
+  ];
+  expect(lines.map((line) => line.includes('"claim"'))).toEqual([true, false, true, false]);
+  // Whatever else stands there is no record's ID.
+  const damaged = { t: 'B', id: id(4), ...BEGIN, user_agent: 'curl', claim: 'x' };
+  const { rows: found, corrupt } = await recover(encodeLines([...lines, JSON.stringify(damaged)]).toString());
+  expect(corrupt).toBe(0);
+  expect(found.map(({ claim }) => claim)).toEqual([claim, claim, undefined, undefined]);
 });

@@ -1,14 +1,38 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Logger } from '@nestjs/common';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type { Settings } from '../../src/config/settings.js';
+import { ChangeFeed } from '../../src/database/change-feed.js';
 import type { DatabaseService } from '../../src/database/database.service.js';
+import { ProcessRun } from '../../src/regressions/process-run.js';
+import { Regressions } from '../../src/regressions/regressions.service.js';
+import { RunCounter } from '../../src/regressions/run-counter.js';
 import { JournalDrainService } from '../../src/request-log/journal/journal-drain.service.js';
 import { Journal } from '../../src/request-log/journal/journal.js';
+import { KeptOfDeadRuns } from '../../src/request-log/journal/kept-of-dead-runs.service.js';
+import { LostRowsService } from '../../src/request-log/journal/lost-rows.service.js';
 import { LogWriter } from '../../src/request-log/writer/log-writer.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import { recordsOf, rowsOf } from './journal-calls.js';
+
+interface DrainParts {
+  env: Settings;
+  counter: RunCounter;
+  feed: ChangeFeed;
+  journal: Journal;
+  writer: LogWriter;
+  database: DatabaseService;
+}
+
+/** The drain of journals, with what it needs beside the log. */
+export function drainOf({ env, counter, feed, journal, writer, database }: DrainParts) {
+  const regressions = new Regressions(counter, feed, env);
+  const lost = new LostRowsService(env, writer, regressions);
+  const kept = new KeptOfDeadRuns(journal, env);
+  const drain = new JournalDrainService(journal, writer, kept, lost, env, database, regressions);
+  return { drain, lost, regressions };
+}
 
 /** The request log's own parts on real files and a real Postgres, without a gateway. */
 export class LogHarness {
@@ -17,27 +41,40 @@ export class LogHarness {
     readonly journal: Journal,
     readonly writer: LogWriter,
     readonly drain: JournalDrainService,
+    private readonly others: readonly OnApplicationShutdown[],
   ) {}
 
   static async start(
     databaseUrl: string,
-    { dataDir, fsyncMs = 100 }: { dataDir?: string; fsyncMs?: number } = {},
+    { dataDir, fsyncMs = 100, keepMs = 0 }: { dataDir?: string; fsyncMs?: number; keepMs?: number } = {},
   ): Promise<LogHarness> {
     Logger.overrideLogger(false);
     const folder = dataDir ?? (await mkdtemp(join(tmpdir(), 'postern-log-')));
-    const env = { dataDir: folder, databaseUrl, journalFsyncMs: fsyncMs, worker: 1, workers: 1 } as Settings;
+    const env = {
+      dataDir: folder,
+      databaseUrl,
+      journalFsyncMs: fsyncMs,
+      journalKeepMs: keepMs,
+      journalKeepBytes: 1024 * 1024 * 1024,
+      worker: 1,
+      workers: 1,
+    } as Settings;
     const hooks: (() => Promise<void>)[] = [];
     // Only says when: migrating and connecting for look-ups is not the log's business.
     const database = {
       notReady: null,
       whenReady: (hook: () => Promise<void>) => void hooks.push(hook),
     } as unknown as DatabaseService;
-    const journal = new Journal(env);
+    const run = new ProcessRun();
+    const feed = new ChangeFeed(env, database);
+    const journal = new Journal(env, run);
     journal.onModuleInit();
-    const writer = new LogWriter(env, journal, database);
-    const drain = new JournalDrainService(journal, writer, env, database);
+    const counter = new RunCounter(run);
+    const counts = keepMs > 0 ? counter : null;
+    const writer = new LogWriter(env, journal, database, null, null, null, counts);
+    const { drain, lost, regressions } = drainOf({ env, counter, feed, journal, writer, database });
     for (const hook of hooks) await hook();
-    return new LogHarness(folder, journal, writer, drain);
+    return new LogHarness(folder, journal, writer, drain, [lost, regressions, feed]);
   }
 
   /** A call that ends here and now, journalled and handed over as RequestLogService does. */
@@ -81,6 +118,7 @@ export class LogHarness {
     this.drain.onApplicationShutdown();
     await this.writer.stop();
     await this.journal.close();
+    for (const other of this.others) await other.onApplicationShutdown();
   }
 
   async remove(): Promise<void> {

@@ -61,6 +61,14 @@ it('writes rows and releases their files', async () => {
   expect(await readdir(log.journal.root)).toEqual([]);
 });
 
+it('writes the rows of a process that ends before it has compared itself with Postgres', async () => {
+  const ending = await LogHarness.start(relay.url, { keepMs: 600_000 });
+  ending.record();
+  await ending.stop();
+  expect(await count()).toBe(1);
+  await ending.remove();
+});
+
 it('keeps one rejected row out of the way of the others, in a file', async () => {
   const before = looks;
   record(700);

@@ -90,6 +90,7 @@ export function logRow(startedAtMs: number, columns: Partial<LogRow> = {}): LogR
     end_user: null,
     session_id: null,
     tags: null,
+    subject: null,
     cost_usd: null,
     saved_usd: null,
     price_id: null,

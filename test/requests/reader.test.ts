@@ -123,6 +123,7 @@ describe('the request log reader', () => {
       outcome: { outcome: 'truncated' },
       user: { end_user: 'user-7' },
       session: { session_id: 'session-12' },
+      subject: { subject: 'repo:acme/api' },
       unfinished: { duration_ms: null },
       limited: { status: 429 },
       failed: { status: 503 },
@@ -139,6 +140,7 @@ describe('the request log reader', () => {
     expect(await ids({ outcome: 'truncated' })).toEqual([rows.outcome]);
     expect(await ids({ end_user: 'user-7' })).toEqual([rows.user]);
     expect(await ids({ session: 'session-12' })).toEqual([rows.session]);
+    expect(await ids({ subject: 'repo:acme/api' })).toEqual([rows.subject]);
     expect(await ids({ min_duration_ms: 5_001 })).toEqual([]);
     expect(await ids({ status: statusesOf('429')! })).toEqual([rows.limited]);
     expect(await ids({ status: statusesOf('9xx')! })).toEqual([rows.strange]);

@@ -137,7 +137,7 @@ it('writes the journals that each process of a run with several workers has left
     ids.push(records[0]!.id);
   }
   // The settings of the run are still those of the environment.
-  app = await create({ ...options, workers });
+  app = await create({ ...options, workers, journalKeepMs: 0 });
   await app.listen(0, '127.0.0.1');
   const row = (id: string) => database.find<{ id: string }>('SELECT id FROM request_log WHERE id = $1', [id]);
   expect((await Promise.all(ids.map(row))).map(({ id }) => id)).toEqual(ids);

@@ -242,8 +242,17 @@ it('requires the secret again for another host, so that the stored one is never 
   await other.close();
 });
 
+it('says that a replay has no effect where no row was sent yet', async () => {
+  await insertCalls(gateway.database.url, 1);
+  sink.behave = (_, res) => void res.writeHead(500).end();
+  const { id } = await create();
+  await expect(
+    gateway.admin('POST', `/sinks/${id}/replay`, { from: '2020-01-01T00:00:00Z' }),
+  ).rejects.toThrow('no row was sent yet');
+});
+
 it('rejects a name that is taken, an unknown sink, and a replay of what is not sent yet', async () => {
-  const { id, name } = await create();
+  const { id, name } = await create({ from: '2020-01-01T00:00:00Z' });
   await expect(create({ name })).rejects.toThrow('409');
   await expect(get('nothing')).rejects.toThrow('no sink has this name or id');
   await expect(

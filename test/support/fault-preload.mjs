@@ -2,7 +2,7 @@
 // system's answers worse at an exact point: POSTERN_TEST_FAULT is `{"at": <point>, "nth": 3, "do": <deed>}`.
 //
 // Points: `append:B` (or E, U, R) a journal line of that kind, `rotate` a new journal file, `unlink` of one, `head` the
-// answer's head to the client, `insert` the batch on its way to Postgres, `claim` and `store` of a call made under an
+// answer's head to the client, `token` the same of an issued token, `issue` the statement that issues it, `insert` the batch on its way to Postgres, `claim` and `store` of a call made under an
 // Idempotency-Key, `settle` of a job at its provider, `sync`, `close` of a port.
 // Deeds: `kill-before`, `kill-after`, a code such as `EIO` or `ENOSPC` (once, or `"times"`), `short` writes; for `sync`
 // also `hold`: until SIGUSR2, which lets go of the syncs held at that moment.
@@ -25,6 +25,7 @@ const STATEMENTS = [
   ['claim', 'INSERT INTO idempotency_record'],
   ['store', 'UPDATE idempotency_record SET answer'],
   ['settle', "SET state = 'settled'"],
+  ['issue', 'WITH parents AS MATERIALIZED'],
 ];
 let seen = 0;
 let faults = 0;
@@ -106,7 +107,8 @@ ServerResponse.prototype.writeHead = function (...args) {
   const deed = () => writeHead.apply(this, args);
   // Without a socket it is no response to a client: src/proxy/exchange/response-writer.ts tries what Node does. 503: Postgres took
   // too long, on a busy machine, so that the call did not get this far.
-  return this.socket === null || args[0] === 503 ? deed() : at('head', deed);
+  if (this.socket === null || args[0] === 503) return deed();
+  return at(args[0] === 200 && this.req.url.endsWith('/oauth/token') ? 'token' : 'head', deed);
 };
 const { close } = Server.prototype;
 Server.prototype.close = function (...args) {

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { logFiles, runDirectories } from '../../src/request-log/journal/run-directories.js';
 import { AccountedLoad, type LoggedCall } from './accounted-load.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { eventually, timePasses } from './eventually.js';
@@ -88,7 +89,7 @@ export async function killRounds(
     const rows = await rowsOf(database);
     expect(load.judge(rows)).toEqual([]);
     expect(await last.stop()).toEqual({ code: 0, signal: null });
-    expect(await readdir(join(workplace.dataDir, 'journal'))).toEqual([]);
+    expect(await waitingJournals(workplace.dataDir)).toEqual([]);
     for (const { outcome } of rows) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
     return (
       `${points.length} kills; ${load.seen.size} requests at the provider, ${load.answered.size} answered whole; ` +
@@ -104,10 +105,16 @@ export async function killRounds(
 /** Waits until the directories of killed processes are gone: what they held is in Postgres. */
 export async function drained({ dataDir }: Workplace): Promise<void> {
   await eventually(async () => {
-    const names = await readdir(join(dataDir, 'journal'));
-    expect(names).not.toContain('rejected');
-    return names.filter((name) => name !== 'reserve').length === 1;
+    expect(await readdir(join(dataDir, 'journal'))).not.toContain('rejected');
+    return (await waitingJournals(dataDir)).length === 1;
   });
+}
+
+/** Directories of process runs with files whose rows may not be in Postgres. Finished ones are kept for a while. */
+export async function waitingJournals(dataDir: string): Promise<string[]> {
+  const runs = await runDirectories(join(dataDir, 'journal'));
+  const files = await Promise.all(runs.map((run) => logFiles(run).catch(() => [])));
+  return runs.filter((_, i) => files[i]!.length > 0);
 }
 
 export function rowsOf(database: TestDatabase): Promise<LoggedCall[]> {

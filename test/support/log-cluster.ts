@@ -1,8 +1,8 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
-import { mkdtemp } from 'node:fs/promises';
+import { chown, cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { eventually } from './eventually.js';
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
@@ -49,6 +49,57 @@ export class LogCluster {
 
   async begin(): Promise<void> {
     this.server = await startEmbeddedPostgres({ dataDir: this.dataDir, fsync: false });
+  }
+
+  /** Its user gets this password. */
+  async setPassword(password: string): Promise<void> {
+    await this.query(`ALTER ROLE ${new URL(this.url).username} PASSWORD '${password}'`);
+    await writeFile(join(this.server.folder, 'password'), `${password}\n`);
+    await this.stop();
+    await this.begin();
+  }
+
+  /** An asynchronous standby of this server, which receives what is written from now on. */
+  async standby(): Promise<LogCluster> {
+    const dataDir = await mkdtemp(join(tmpdir(), 'postern-cluster-'));
+    const folder = join(dataDir, 'postgres');
+    const client = new pg.Client({ connectionString: this.url });
+    await client.connect();
+    await client.query(`SELECT pg_backup_start('standby', true)`);
+    // Files may vanish while they are copied.
+    for (let tries = 1; ; tries++) {
+      try {
+        await cp(this.server.folder, folder, { recursive: true, preserveTimestamps: true, force: true });
+        break;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || tries === 10) throw error;
+      }
+    }
+    const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');
+    await client.end();
+    const cluster = join(folder, 'cluster');
+    const { hostname, port, username, password } = new URL(this.url);
+    const from = `host=${hostname} port=${port} user=${username} password=${decodeURIComponent(password)}`;
+    await writeFile(join(cluster, 'backup_label'), rows[0]!.labelfile);
+    await writeFile(join(cluster, 'standby.signal'), '');
+    await writeFile(join(cluster, 'postgresql.auto.conf'), `primary_conninfo = '${from}'\n`);
+    for (const name of ['postmaster.pid', 'postmaster.opts']) await rm(join(cluster, name), { force: true });
+    for (const name of ['port', 'location', 'lock'])
+      await rm(join(folder, name), { force: true, recursive: true });
+    await giveLike(this.server.folder, folder);
+    return new LogCluster(dataDir, await startEmbeddedPostgres({ dataDir, fsync: false }));
+  }
+
+  /** A standby receives nothing from now on. */
+  async freeze(): Promise<void> {
+    await this.query(`ALTER SYSTEM SET primary_conninfo = ''`);
+    await this.query('SELECT pg_reload_conf()');
+    await eventually(async () => (await this.query('SELECT FROM pg_stat_wal_receiver')).length === 0);
+  }
+
+  /** A standby accepts writes from now on. */
+  async promote(): Promise<void> {
+    await this.query('SELECT pg_promote(true, 60)');
   }
 
   /** The server and all its processes, as the machine's own kill or pause would hit them. */
@@ -115,5 +166,15 @@ export class LogCluster {
       if (Number(stat.slice(stat.lastIndexOf(')')).split(' ')[2]) === postmaster) pids.push(Number(name));
     }
     return pids;
+  }
+}
+
+/** Gives a copied tree the owners of what it was copied from: cp() makes it ours. */
+async function giveLike(from: string, to: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const names = await readdir(to, { recursive: true });
+  for (const name of ['.', ...names]) {
+    const owner = await stat(join(from, name)).catch(() => stat(join(from, 'cluster')));
+    await chown(join(to, name), owner.uid, owner.gid);
   }
 }

@@ -25,6 +25,8 @@ export interface Pooler {
   /** Ends at once, as on `kill -9`. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** From now on, its connections lead to the same database of another server. */
+  lead(databaseUrl: string): Promise<void>;
   /** As on `kill -STOP` and `kill -CONT`. */
   freeze(isFrozen: boolean): void;
   readonly version: string;
@@ -39,10 +41,11 @@ export async function startPooler(databaseUrl: string, mode: 'transaction' | 'se
   const folder = await mkdtemp(join(tmpdir(), 'postern-pgbouncer-'));
   await chmod(folder, 0o755);
   const name = real.pathname.slice(1);
-  await writeFile(
-    join(folder, 'pgbouncer.ini'),
-    `[databases]
-${name} = host=${real.hostname} port=${real.port || 5432} dbname=${name} user=${real.username} password=${decodeURIComponent(real.password)}
+  const configure = ({ hostname, port: to, username, password }: URL) =>
+    writeFile(
+      join(folder, 'pgbouncer.ini'),
+      `[databases]
+${name} = host=${hostname} port=${to || 5432} dbname=${name} user=${username} password=${decodeURIComponent(password)}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${port}
@@ -51,7 +54,8 @@ auth_type = any
 pool_mode = ${mode}
 default_pool_size = ${mode === 'session' ? 60 : 5}
 `,
-  );
+    );
+  await configure(real);
   const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const url = new URL(databaseUrl);
   url.host = `127.0.0.1:${port}`;
@@ -77,6 +81,11 @@ default_pool_size = ${mode === 'session' ? 60 : 5}
     log: () => log,
     kill,
     start,
+    lead: async (to) => {
+      await configure(new URL(to));
+      // Reads its settings again.
+      running!.kill('SIGHUP');
+    },
     freeze: (isFrozen) => void running!.kill(isFrozen ? 'SIGSTOP' : 'SIGCONT'),
     version: execFileSync(PGBOUNCER!, ['--version']).toString().split('\n')[0]!,
     stop: async () => {

@@ -7,7 +7,7 @@ export class TcpForwarder {
   private readonly sockets = new Set<Socket>();
 
   private constructor(
-    private readonly target: URL,
+    private target: URL,
     private readonly port: number,
   ) {
     this.server = createServer((socket) => this.pass(socket));
@@ -25,9 +25,15 @@ export class TcpForwarder {
     return url.href;
   }
 
+  /** New connections lead to another server. */
+  lead(url: string): void {
+    this.target = new URL(url);
+  }
+
   /** From now on connections are accepted. */
   async open(): Promise<void> {
     await new Promise<void>((resolve, reject) => {
+      this.server.removeAllListeners('error');
       this.server.once('error', reject).listen(this.port, '127.0.0.1', resolve);
     });
   }

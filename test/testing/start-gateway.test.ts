@@ -79,6 +79,7 @@ it('serves calls with modules of an application, and leaves nothing', async () =
   const key = await postern.createKey({ models: ['other'] });
   expect((await callWith(postern.url, key)).status).toBe(403);
   expect(await postern.admin('GET', '/teams')).toMatchObject({ data: [{ name: 'default' }] });
+  expect(await postern.admin('POST', '/session', { token: postern.adminToken })).toBeUndefined();
   await expect(postern.admin('GET', '/nothing')).rejects.toThrow('GET /nothing: 404');
   await expect(postern.row('01890a5d-ac96-774b-bcce-b302099a8057', 1)).rejects.toThrow('no row of the call');
   await postern.stop();

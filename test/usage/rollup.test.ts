@@ -8,6 +8,8 @@ import type { RequestFilter } from '../../src/requests/request-query.js';
 import type { UsageGroup } from '../../src/usage/usage-groups.js';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { type Days, daysSql, slotRange } from '../../src/usage/usage-source.js';
+import { Cursors } from '../../src/regressions/cursors.js';
+import type { Regressions } from '../../src/regressions/regressions.service.js';
 import { UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDays, insertRow, KEY, TEAM } from '../request-log/rows.js';
 import { createDatabase, nextMillisecond, type TestDatabase } from '../support/database.js';
@@ -41,6 +43,7 @@ beforeEach(async () => {
         } as Settings,
         { notReady: null } as DatabaseService,
         partitions,
+        { cursors: new Cursors() } as Regressions,
       ),
   );
   await createDays(database, ...Array.from({ length: DAYS }, (_, i) => today - i * DAY_MS));

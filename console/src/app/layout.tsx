@@ -30,7 +30,9 @@ export function Layout({ session }: { session: Session }) {
   const [opened, { toggle, close }] = useDisclosure(false);
   const [url] = useUrlState();
   const path = useRouterState({ select: (state) => state.location.pathname });
-  const page = PAGES.find(({ to }) => to === path);
+  // The page that is there until the one at the new address is loaded.
+  const shown = useRouterState({ select: (state) => state.matches.at(-1)?.pathname });
+  const page = PAGES.find(({ to }) => to === shown);
   const isAllowed = page === undefined || page.all || !ofTeams(session);
   const signOut = useSignOut();
   const main = useRef<HTMLDivElement>(null);

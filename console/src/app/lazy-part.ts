@@ -1,4 +1,7 @@
+import { useQuery } from '@tanstack/react-query';
+import { type ComponentType, createElement, type ReactNode } from 'react';
 import { ApiError } from '../api/client';
+import { ErrorAlert } from '../display/error-alert';
 
 const TIMEOUT_S = 30;
 
@@ -21,4 +24,29 @@ export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * A component that is a file of its own, loaded where it is shown. If it does not come, its place says so and offers to try
+ * again: `lazy` would take the whole page away, and would remember the failure.
+ *
+ * @param name of its query
+ */
+export function partOf<Props extends object>(
+  name: string,
+  load: () => Promise<{ default: ComponentType<Props> }>,
+  whileLoading: (props: Props) => ReactNode,
+): ComponentType<Props> {
+  const part = {
+    queryKey: ['part', name],
+    queryFn: async () => loadPart(load),
+    staleTime: Infinity,
+    structuralSharing: false,
+  };
+  return function Part(props: Props) {
+    const { data, error, refetch } = useQuery(part);
+    if (data !== undefined) return createElement(data.default, props);
+    if (error !== null) return createElement(ErrorAlert, { error, retry: () => void refetch() });
+    return whileLoading(props);
+  };
 }

@@ -117,6 +117,7 @@ const CALL_TEXTS = [
   'provider_error',
   'end_user',
   'session',
+  'subject',
   'tag',
 ] as const;
 const CALL_CHOICES = {
@@ -184,7 +185,7 @@ const signedInPages = [
   createRoute({
     ...signedInPage,
     path: '/providers',
-    validateSearch: searchParams(['open', 'new'], {}),
+    validateSearch: searchParams(['open', 'new', 'team'], {}),
     component: lazyPage(() => import('../pages/providers/page')),
   }),
   createRoute({
@@ -204,6 +205,24 @@ const signedInPages = [
     path: '/access',
     validateSearch: searchParams(['new'], {}),
     component: lazyPage(() => import('../pages/access/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/people',
+    validateSearch: searchParams(['q', 'open'], {}),
+    component: lazyPage(() => import('../pages/people/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/trusts',
+    validateSearch: searchParams(['open', 'new'], {}),
+    component: lazyPage(() => import('../pages/trusts/page')),
+  }),
+  createRoute({
+    ...signedInPage,
+    path: '/policies',
+    validateSearch: searchParams(['open', 'new'], {}),
+    component: lazyPage(() => import('../pages/policies/page')),
   }),
   createRoute({
     ...signedInPage,
@@ -238,7 +257,14 @@ const keyPage = createRoute({
   component: lazyPage(() => import('../pages/key/page')),
 });
 
-const routeTree = root.addChildren([signedIn.addChildren(signedInPages), keyPage]);
+/** For everybody who got an error. */
+const errorsPage = createRoute({
+  getParentRoute: () => root,
+  path: '/errors',
+  component: lazyPage(() => import('../pages/errors/page')),
+});
+
+const routeTree = root.addChildren([signedIn.addChildren(signedInPages), keyPage, errorsPage]);
 
 export const router = createRouter({
   routeTree,

@@ -1,10 +1,14 @@
 import { Box, Center, ColorSwatch, Group, ScrollArea, Skeleton, Switch, Table, Text } from '@mantine/core';
-import { lazy, type ReactNode, Suspense, useState } from 'react';
-import { loadPart } from '../app/lazy-part';
+import { type ReactNode, useState } from 'react';
+import { partOf } from '../app/lazy-part';
 import classes from './chart-panel.module.css';
 import type { ChartData, ChartPeriod } from './series';
 
-const StackedBars = lazy(() => loadPart(() => import('./stacked-bars')));
+const StackedBars = partOf(
+  'stacked-bars',
+  () => import('./stacked-bars'),
+  ({ height }) => <Skeleton height={height} />,
+);
 
 interface Props extends ChartData {
   height?: number;
@@ -57,9 +61,7 @@ export function ChartPanel({
           <Text size="xs" c="dimmed">
             {chart.unit}
           </Text>
-          <Suspense fallback={<Skeleton height={height} />}>
-            <StackedBars {...chart} height={height} onZoom={onZoom} onPick={onPick} />
-          </Suspense>
+          <StackedBars {...chart} height={height} onZoom={onZoom} onPick={onPick} />
         </>
       )}
       <Group

@@ -5,6 +5,8 @@ export interface BarItem {
   id: string;
   label: ReactNode;
   value: ReactNode;
+  /** What the value leaves out, below it. */
+  note?: ReactNode;
   /** Length of the bar, 0 to 1. */
   share: number;
 }
@@ -13,7 +15,7 @@ export interface BarItem {
 export function BarList({ items, label }: { items: readonly BarItem[]; label: string }) {
   return (
     <ul className={classes.list} aria-label={label}>
-      {items.map(({ id, label: name, value, share }) => (
+      {items.map(({ id, label: name, value, note, share }) => (
         <li key={id} className={classes.item}>
           <span
             className={classes.bar}
@@ -22,6 +24,7 @@ export function BarList({ items, label }: { items: readonly BarItem[]; label: st
           />
           <span className={classes.label}>{name}</span>
           <span className={classes.value}>{value}</span>
+          {note !== undefined && <div className={classes.note}>{note}</div>}
         </li>
       ))}
     </ul>

@@ -41,6 +41,13 @@ export const PricesIcon = icon(
   <path d="M12 3v18M16.500 7.500C15.500 6 14 5.500 12 5.500c-2.500 0-4.500 1.200-4.500 3.200 0 4.300 9.500 2 9.500 6.300 0 2.200-2.200 3.500-5 3.500-2.300 0-4.200-.8-5-2.500" />,
 );
 export const AccessIcon = icon(<path d="M12 3l7 3v5c0 4.500-3 8-7 10-4-2-7-5.500-7-10V6zM9 12l2 2 4-4" />);
+export const PeopleIcon = icon(
+  <path d="M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4.500 20.500a7.500 7.500 0 0 1 15 0" />,
+);
+export const TrustsIcon = icon(
+  <path d="M8.500 14a4 4 0 0 1 0-5.600l2.400-2.400a4 4 0 0 1 5.600 5.600l-1 1M15.500 10a4 4 0 0 1 0 5.600l-2.400 2.400a4 4 0 0 1-5.600-5.600l1-1" />,
+);
+export const PoliciesIcon = icon(<path d="M4 5h16l-6 7.500V20l-4-2.500v-5z" />);
 export const WebhooksIcon = icon(<path d="M6 17V11a6 6 0 0 1 12 0v6l2 2H4zM10 21.500h4" />);
 export const SinksIcon = icon(
   <path d="M4 6c0-1.700 3.600-3 8-3s8 1.300 8 3-3.600 3-8 3-8-1.300-8-3zM4 6v12c0 1.700 3.600 3 8 3s8-1.300 8-3V6M4 12c0 1.700 3.600 3 8 3s8-1.300 8-3" />,

@@ -22,6 +22,7 @@ export const FIELDS = {
   },
   end_user: { label: 'End user', input: 'text', hint: 'As the client named it' },
   session: { label: 'Session', input: 'text', hint: 'As the client named it' },
+  subject: { label: 'Subject', input: 'text', hint: 'Whom the token was issued to' },
   tag: { label: 'Tag', input: 'text', hint: 'As in x-gateway-tags: env=prod; several with commas' },
   min_duration_ms: { label: 'Duration from', input: 'number', hint: 'In milliseconds', unit: 'ms' },
 } as const satisfies Partial<Record<keyof CallQuery, Field>>;

@@ -2,8 +2,11 @@ import { Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { ConfirmByName } from './confirm-by-name';
+import { cancelReads, removalKey } from './use-removal';
 
 interface Props {
+  /** ID of what is gone afterwards: nothing asks for it any more. Absent if it can still be read. */
+  id?: string;
   /** The word on the button: "Remove". */
   verb?: string;
   /** What it is done to, such as "provider". */
@@ -24,6 +27,7 @@ interface Props {
 
 /** A button that removes what a drawer shows, once its name was typed. */
 export function RemoveAction({
+  id,
   verb = 'Remove',
   what,
   title,
@@ -37,6 +41,7 @@ export function RemoveAction({
   const client = useQueryClient();
   const close = () => setOpened(false);
   const removal = useMutation({
+    ...(id !== undefined && { mutationKey: removalKey(id), onMutate: () => cancelReads(client, id) }),
     mutationFn: remove,
     onSuccess: async () => {
       onRemoved?.();

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { CloseIcon } from '../display/icons';
 import { AmountInput } from '../forms/amount-input';
 import { FoldedFilter } from './filter-fields';
-import type { Budget } from './limit-draft';
+import { type Budget, budgetName } from './limit-draft';
 import { OtherError } from './other-error';
 import { useRowKeys } from './row-keys';
 
@@ -24,7 +24,7 @@ export function BudgetFields({
   errorOf,
   prefix,
   noteOf,
-  raises = false,
+  raised,
 }: {
   budgets: readonly Budget[];
   /** What a new one begins as. */
@@ -36,8 +36,8 @@ export function BudgetFields({
   errorOf: (field: string) => string | undefined;
   /** The name of the member in the API. */
   prefix: string;
-  /** The form was opened to change an amount. */
-  raises?: boolean;
+  /** The name of the limit that the form was opened to raise. */
+  raised: string | undefined;
 }) {
   const rows = useRowKeys(budgets.length);
   const replace = (index: number, budget: Budget) =>
@@ -49,7 +49,7 @@ export function BudgetFields({
           key={rows.keys[index]}
           number={index + 1}
           budget={budget}
-          hasFocus={raises && index === 0}
+          hasFocus={raised === budgetName(budget)}
           onChange={(changed) => replace(index, changed)}
           onRemove={() => {
             rows.remove(index);

@@ -10,10 +10,12 @@ export function FilteredFields({
   value,
   onChange,
   errorOf,
+  raised,
 }: {
   value: readonly FilteredRates[];
   onChange: (value: FilteredRates[]) => void;
   errorOf: (field: string) => string | undefined;
+  raised: string | undefined;
 }) {
   const rows = useRowKeys(value.length);
   const change = (index: number, changed: Partial<FilteredRates>) =>
@@ -38,6 +40,7 @@ export function FilteredFields({
               rates={one}
               onChange={(rates) => change(index, rates)}
               errorOf={(member) => errorOf(`filtered_limits.${index}.${member}`)}
+              raised={raised}
             />
           </div>
           <Group justify="flex-end" mt="xs">

@@ -54,18 +54,22 @@ export function eachOrNull(each: EachLimits): EachLimits | null {
   return ratesOrNull(each) === null && each.budgets.length === 0 ? null : each;
 }
 
-/** What tells the budgets of one owner apart. One that has it already keeps what was used. */
-export function isSameBudget(a: Budget, b: Budget): boolean {
-  return (
-    a.period === b.period &&
-    (a.usd === undefined) === (b.usd === undefined) &&
-    filterText(a) === filterText(b)
+/** What tells the limits of one owner apart: "usd month", "requests minute", with what calls they are about. */
+export function limitName(resource: string, period: string, { providers, models }: Filter): string {
+  // The API sorts the names of a filter.
+  const only = [providers, models].map((names) => (names ? [...new Set(names)].sort() : null));
+  return [resource, period, ...(only.some((names) => names !== null) ? [JSON.stringify(only)] : [])].join(
+    ' ',
   );
 }
 
-/** The API sorts the names of a filter. */
-function filterText({ providers, models }: Filter): string {
-  return JSON.stringify([providers, models].map((names) => (names ? [...new Set(names)].sort() : null)));
+export function budgetName(budget: Budget): string {
+  return limitName(budget.usd === undefined ? 'tokens' : 'usd', budget.period, budget);
+}
+
+/** An owner that has such a budget already keeps what was used of it. */
+export function isSameBudget(a: Budget, b: Budget): boolean {
+  return budgetName(a) === budgetName(b);
 }
 
 /** Members that the API compares and shows, from any owner. */

@@ -9,12 +9,12 @@ interface Props {
   error: ApiError | undefined;
   /** What is changed; absent: it is created, and has used nothing. */
   stored?: StoredLimits;
-  /** The form was opened to raise a limit. */
-  raises?: boolean;
+  /** The name of the limit that the form was opened to raise. */
+  raised?: string;
 }
 
 /** Models, limits and budgets of a team or key. */
-export function LimitFields({ value, onChange, error, stored, raises }: Props) {
+export function LimitFields({ value, onChange, error, stored, raised }: Props) {
   return (
     <Stack gap="md">
       <ModelFields value={value} onChange={onChange} error={error} />
@@ -23,7 +23,7 @@ export function LimitFields({ value, onChange, error, stored, raises }: Props) {
         onChange={(limits) => onChange({ ...value, ...limits })}
         error={error}
         stored={stored}
-        raises={raises}
+        raised={raised}
       />
     </Stack>
   );

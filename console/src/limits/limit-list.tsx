@@ -1,6 +1,6 @@
 import { Group, Stack, Text } from '@mantine/core';
 import { RelativeTime } from '../figures/figure';
-import { blockedText, byUrgency, type Limit, limitAmount, limitTitle } from './limit';
+import { blockedText, byUrgency, leftOutText, type Limit, limitAmount, limitTitle } from './limit';
 import { LimitBar } from './limit-bar';
 
 function ownerKind({ group, team, key }: Limit): string {
@@ -25,6 +25,9 @@ export function LimitList({ limits, owners = false }: { limits: readonly Limit[]
             </Text>
           </Group>
           <LimitBar limit={limit} />
+          <Text size="xs" c="dimmed" mt={2}>
+            {leftOutText(limit)}
+          </Text>
           <Text size="xs" c="var(--postern-bad)" mt={2}>
             {blockedText(limit)}
           </Text>

@@ -68,6 +68,11 @@ export function blockedText(limit: Limit): string | undefined {
   return `Rejects calls: the last one needed ${limitAmount(limit, limit.last_needed)}, and ${left} is left.`;
 }
 
+/** What the sum of a budget leaves out, if it forwards such calls. */
+export function leftOutText({ unpriced }: Pick<Limit, 'unpriced'>): string | undefined {
+  return unpriced === 'allow' ? 'Without calls that have no price' : undefined;
+}
+
 /** Budgets can be reset; rates pass by themselves. */
 export function isBudget({ period }: Limit): boolean {
   return period !== 'minute' && period !== 'at_once';

@@ -31,12 +31,12 @@ interface Props {
   unpriced?: Budget['unpriced'];
   /** Absent: the owner is created, and has used nothing. */
   stored: StoredLimits | undefined;
-  /** The form was opened to raise a limit. */
-  raises?: boolean;
+  /** The name of the limit that the form was opened to raise. */
+  raised?: string;
 }
 
 /** The limits and budgets of a team, key or group, or of the installation. */
-export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', stored, raises }: Props) {
+export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', stored, raised }: Props) {
   const newBudget: Budget = { ...NEW_BUDGET, unpriced };
   const errorOf = (field: string) => error?.of(field);
   return (
@@ -46,11 +46,13 @@ export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', st
           rates={value.limits ?? NO_RATES}
           onChange={(rates) => onChange({ limits: ratesOrNull(rates) })}
           errorOf={(field) => errorOf(`limits.${field}`)}
+          raised={raised}
         />
         <FilteredFields
           value={value.filtered_limits}
           onChange={(filtered_limits) => onChange({ filtered_limits })}
           errorOf={errorOf}
+          raised={raised}
         />
         <Text size="sm" fw={500} mt="sm" mb={4}>
           Budgets
@@ -61,7 +63,7 @@ export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', st
           onChange={(budgets) => onChange({ budgets })}
           errorOf={errorOf}
           prefix="budgets"
-          raises={raises}
+          raised={raised}
           noteOf={(budget, change) =>
             stored !== undefined &&
             !stored.budgets.some((other) => isSameBudget(other, budget)) && (
@@ -78,6 +80,7 @@ export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', st
         added={newBudget}
         prefix="each_end_user"
         errorOf={errorOf}
+        raised={raised}
       />
       <EachFields
         of="session"
@@ -87,6 +90,7 @@ export function OwnLimitFields({ value, onChange, error, unpriced = 'reject', st
         added={{ ...newBudget, period: 'session' }}
         prefix="each_session"
         errorOf={errorOf}
+        raised={raised}
       />
     </>
   );
@@ -101,6 +105,7 @@ function EachFields({
   added,
   prefix,
   errorOf,
+  raised,
 }: {
   of: string;
   about: string;
@@ -110,9 +115,11 @@ function EachFields({
   /** The name of the member in the API. */
   prefix: string;
   errorOf: (field: string) => string | undefined;
+  raised: string | undefined;
 }) {
   const [on, setOn] = useState(value !== null);
   const each = value ?? NO_EACH;
+  const ownRaised = raised?.startsWith(`${prefix} `) ? raised.slice(prefix.length + 1) : undefined;
   const change = (changed: Partial<EachLimits>) => onChange(eachOrNull({ ...each, ...changed }));
   return (
     <>
@@ -127,7 +134,12 @@ function EachFields({
       />
       {on && (
         <Fieldset legend={`Limits of each ${of}`} p="sm">
-          <RateFields rates={each} onChange={change} errorOf={(field) => errorOf(`${prefix}.${field}`)} />
+          <RateFields
+            rates={each}
+            onChange={change}
+            errorOf={(field) => errorOf(`${prefix}.${field}`)}
+            raised={ownRaised}
+          />
           <Text size="sm" fw={500} mt="sm" mb={4}>
             Budgets
           </Text>
@@ -137,6 +149,7 @@ function EachFields({
             onChange={(budgets) => change({ budgets })}
             errorOf={errorOf}
             prefix={`${prefix}.budgets`}
+            raised={ownRaised}
           />
         </Fieldset>
       )}

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api, isNotFound, type ResponseOf } from '../api/client';
 import { CopyableId } from '../display/copyable';
 import { ErrorAlert } from '../display/error-alert';
+import { ErrorCode } from '../display/error-code';
 import { RelativeTime } from '../figures/figure';
 import { count } from '../figures/numbers';
 import { type Column, DataTable } from '../table/data-table';
@@ -70,7 +71,7 @@ const COLUMNS: readonly Column<Refusal>[] = [
     header: 'Team / key',
     cell: ({ team, key }) => (key == null ? 'No valid key' : team == null ? key : `${team} / ${key}`),
   },
-  { id: 'code', header: 'Reason', cell: ({ code }) => code },
+  { id: 'code', header: 'Reason', cell: ({ code }) => code && <ErrorCode code={code} /> },
   { id: 'limit', header: 'Limit', cell: ({ limit }) => limit ?? '–' },
   { id: 'calls', header: 'Requests', align: 'right', cell: ({ calls }) => count(calls) },
   { id: 'last', header: 'Last', align: 'right', cell: ({ last_at: at }) => <RelativeTime at={at} /> },

@@ -1,6 +1,6 @@
 import { Button, Divider, Popover, SegmentedControl, Text, UnstyledButton } from '@mantine/core';
-import { lazy, Suspense, useState } from 'react';
-import { loadPart } from '../app/lazy-part';
+import { useState } from 'react';
+import { partOf } from '../app/lazy-part';
 import { LoadingRows } from '../display/loading';
 import { DownIcon } from '../display/icons';
 import { shortTime } from '../figures/times';
@@ -9,7 +9,11 @@ import classes from './time-range-picker.module.css';
 import { useOfferedZones, zoneLabel } from './time-zone';
 import { useUrlState } from './url-state';
 
-const DayRangePicker = lazy(() => loadPart(() => import('./day-range-picker')));
+const DayRangePicker = partOf(
+  'day-range-picker',
+  () => import('./day-range-picker'),
+  () => <LoadingRows rows={6} height={30} />,
+);
 
 /** Chooses the one time range of a page and its time zone. Both are said on the button and kept in the URL. */
 export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?: readonly Preset[] }) {
@@ -55,9 +59,7 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
               </UnstyledButton>
             ))}
           </div>
-          <Suspense fallback={<LoadingRows rows={6} height={30} />}>
-            {opened && <DayRangePicker range={range} onChoose={({ from, to }) => choose({ from, to })} />}
-          </Suspense>
+          {opened && <DayRangePicker range={range} onChoose={({ from, to }) => choose({ from, to })} />}
         </div>
         <Divider my="sm" />
         <SegmentedControl

@@ -3,11 +3,7 @@ import type { Request } from 'express';
 import type { Actor } from '../../platform/actor.js';
 import type { Role } from './role.js';
 
-/**
- * IDs of the teams whose data may be seen; null: all.
- *
- * @beta
- */
+/** IDs of the teams whose data may be seen; null: all. */
 export type Scope = readonly string[] | null;
 
 /** Who uses the admin API, and what they may do. */
@@ -43,11 +39,7 @@ export const CurrentAccess = createParamDecorator(
   (_: unknown, context: ExecutionContext): Access => context.switchToHttp().getRequest<Request>().access,
 );
 
-/**
- * Parameter decorator: the teams whose data the handler may show, in a handler behind AdminGuard.
- *
- * @beta
- */
+/** Parameter decorator: the teams whose data the handler may show, in a handler behind AdminGuard. */
 export const CurrentScope = createParamDecorator(
   (_: unknown, context: ExecutionContext): Scope => context.switchToHttp().getRequest<Request>().access.scope,
 );

@@ -7,8 +7,6 @@ import { Reflector } from '@nestjs/core';
  * - `lead`: what `team` may, and manage all keys of its teams, and which keys their members may have
  * - `team`: see its own teams, and manage its own keys there if the team allows it
  * - `metrics`: read the metrics
- *
- * @beta
  */
 export type Role = 'admin' | 'viewer' | 'lead' | 'team' | 'metrics';
 export const ROLES = ['admin', 'viewer', 'lead', 'team', 'metrics'] as const satisfies readonly Role[];
@@ -25,8 +23,6 @@ export function isOfTeams(role: Role): boolean {
  * Decorator of an admin handler or controller: the roles that may use it besides `admin`. Without it, only `admin` may. A
  * handler that allows `team` or `lead` must restrict what it shows and changes to `@CurrentScope()`. `lead` may use what
  * `team` may.
- *
- * @beta
  */
 export const Roles = Reflector.createDecorator<readonly Exclude<Role, 'admin'>[]>();
 

@@ -4,6 +4,7 @@ import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import { required, type Settings } from '../../config/settings.js';
+import { KnownEnds } from '../../database/known-ends/known-ends.js';
 import { type Actor, adminAt } from '../../platform/actor.js';
 import { TokenFailures } from '../token-failures.js';
 import type { Access } from './access.js';
@@ -35,6 +36,7 @@ export class TokenVerifier {
     private readonly dataSource: DataSource,
     private readonly lookups: CredentialLookups,
     private readonly failures: TokenFailures,
+    private readonly ends: KnownEnds,
   ) {
     this.expected = sha256(required(env, 'adminToken'));
   }
@@ -72,7 +74,10 @@ export class TokenVerifier {
 
   private async find(token: string, address: string | null): Promise<TokenRow | undefined> {
     const digest = digestToken(token);
-    const read = () => this.dataSource.query<TokenRow[]>(FIND, [digest]).then(([row]) => row);
+    const read = async () => {
+      const [row] = await this.dataSource.query<TokenRow[]>(FIND, [digest]);
+      return row === undefined || this.ends.hasEnded(row.id) ? undefined : row;
+    };
     const row = await this.lookups.find(digest, address, read);
     if (row !== undefined && !row.seen_lately) await this.dataSource.query(USED, [row.id]);
     return row;

@@ -1,13 +1,18 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 
+/** `console`: a session of the console. `device`: a client, whose request a person confirms. */
+export type FlowPurpose = 'console' | 'device';
+
 /** What the callback of a sign-in must know of its beginning. */
 export interface Flow {
   state: string;
   nonce: string;
   /** PKCE code verifier. */
   verifier: string;
-  /** Path of the page to go to after signing in. */
+  /** What for: the callback of a sign-in serves nothing else. */
+  purpose: FlowPurpose;
+  /** Path of the page to go to after signing in, or the ID of the request of a client. */
   returnTo: string;
   /** When it ends (Unix ms). */
   ends: number;

@@ -11,6 +11,19 @@ export interface GrantedRole {
   missing: string[];
 }
 
+/** Names of the teams that groups make somebody a lead and a member of. */
+export function teamNamesOf(
+  groups: readonly string[],
+  { oidcTeamPrefix, oidcLeadPrefix }: Pick<Mapping, 'oidcTeamPrefix' | 'oidcLeadPrefix'>,
+): { led: string[]; own: string[] } {
+  const [led, own] = [oidcLeadPrefix, oidcTeamPrefix].map((prefix) =>
+    prefix === undefined
+      ? []
+      : groups.filter((group) => group.startsWith(prefix)).map((group) => group.slice(prefix.length)),
+  ) as [string[], string[]];
+  return { led, own };
+}
+
 /**
  * The highest role that the groups give. A session has one role for all of its teams: who leads a team signs in as a lead, of
  * the teams that they lead only.
@@ -19,18 +32,15 @@ export interface GrantedRole {
  */
 export async function roleOfGroups(
   groups: readonly string[],
-  { oidcAdmins, oidcViewers, oidcTeamPrefix, oidcLeadPrefix }: Mapping,
+  mapping: Mapping,
   findTeams: (names: string[]) => Promise<Map<string, string>>,
 ): Promise<GrantedRole> {
+  const { oidcAdmins, oidcViewers } = mapping;
   if (groups.some((group) => oidcAdmins.includes(group)))
     return { access: { role: 'admin', scope: null }, missing: [] };
   if (groups.some((group) => oidcViewers.includes(group)))
     return { access: { role: 'viewer', scope: null }, missing: [] };
-  const [led, own] = [oidcLeadPrefix, oidcTeamPrefix].map((prefix) =>
-    prefix === undefined
-      ? []
-      : groups.filter((group) => group.startsWith(prefix)).map((group) => group.slice(prefix.length)),
-  ) as [string[], string[]];
+  const { led, own } = teamNamesOf(groups, mapping);
   const names = [...new Set([...led, ...own])];
   const found = names.length === 0 ? new Map<string, string>() : await findTeams(names);
   const missing = names.filter((name) => !found.has(name));

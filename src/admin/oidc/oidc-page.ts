@@ -1,3 +1,4 @@
+import { escaped, page } from '../plain-page.js';
 import type { NoRole } from './no-role.js';
 
 /** Shown after the callback. It continues by itself, from this origin, so that the browser sends the session cookie. */
@@ -45,44 +46,4 @@ ${BACK}`,
 
 function shortened(text: string): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
-}
-
-const STYLE = `
-body { margin: 0; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; background: #f6f7f9; color: #1b1e25; }
-main { max-width: 34rem; margin: 8vh auto; padding: 1.5rem; box-sizing: border-box; background: #fff; border: 1px solid #dfe2e8; border-radius: 8px; }
-h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.3; }
-h2 { margin: 1.5rem 0 .5rem; font-size: 1rem; }
-p, ul { margin: 0 0 .75rem; overflow-wrap: anywhere; }
-ul { max-height: 14rem; overflow-y: auto; padding-left: 1.25rem; }
-code { font-size: .9em; }
-a { color: #2f4fc4; }
-.button { display: inline-block; margin-top: .5rem; padding: .4rem .9rem; border: 1px solid #c6cad3; border-radius: 4px; color: inherit; text-decoration: none; }
-@media (prefers-color-scheme: dark) {
-  body { background: #16181d; color: #e6e8ec; }
-  main { background: #1f2229; border-color: #363b45; }
-  a { color: #9db4ff; }
-  .button { border-color: #4b515d; color: inherit; }
-}
-`;
-
-function page(title: string, head: string, body: string): string {
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-${head}
-<link rel="icon" href="data:,">
-<title>Postern</title>
-<style>${STYLE}</style>
-<main>
-<h1>${title}</h1>
-${body}
-</main>
-</html>
-`;
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -57,7 +57,7 @@ export class OidcController {
   ): Promise<void> {
     res.set({ ...PAGE_HEADERS, 'cache-control': 'no-store' });
     try {
-      const { url, flow } = await this.oidc.begin(pageOf(returnTo));
+      const { url, flow } = await this.oidc.begin('console', pageOf(returnTo));
       res.set('set-cookie', this.cookie.set(flow)).redirect(302, url.href);
     } catch (error) {
       if (error instanceof HttpException) throw error;
@@ -69,7 +69,8 @@ export class OidcController {
   @ApiOperation({
     operationId: 'finishSingleSignOn',
     summary: 'Where the provider sends the browser back to',
-    description: 'Begins a session that ends after 8 hours, and shows a page that leads to the console.',
+    description:
+      'Begins a session that ends after 8 hours, and shows a page that leads to the console; for a request of a client, to the page where it is confirmed.',
   })
   @ApiOkResponse({ description: 'Signed in.', ...HTML })
   @ApiErrors(404)
@@ -79,12 +80,15 @@ export class OidcController {
     if (flow === null)
       return this.fail(res, 400, 'This sign-in was started in another browser, or has expired.');
     try {
-      const access = await this.oidc.finish(req.originalUrl, flow, this.guard.addressOf(req));
-      const secret = await this.sessions.begin(access, res, SESSION_HOURS);
+      const identity = await this.oidc.finish(req.originalUrl, flow);
+      if (flow.purpose === 'device') return await this.oidc.confirmDevice(identity, flow.returnTo, req, res);
+      const access = await this.oidc.accessOf(identity, this.guard.addressOf(req));
+      await this.oidc.admission?.(identity);
+      const secret = await this.sessions.begin(access, res, SESSION_HOURS, identity.sid);
       const cookie = sessionCookie(req, this.env.publicUrl, secret, SESSION_HOURS * 3_600);
       res.set('set-cookie', [this.cookie.remove(), cookie]).type('html').send(continuePage(flow.returnTo));
     } catch (error) {
-      this.sessions.counts.singleSignOn.failed++;
+      if (flow.purpose !== 'device') this.sessions.counts.singleSignOn.failed++;
       if (error instanceof NoRole) return void res.status(403).type('html').send(noRolePage(error));
       if (error instanceof HttpException) return this.fail(res, error.getStatus(), error.message);
       this.fail(res, 400, 'The sign-in provider did not confirm the sign-in. Try again.', error);

@@ -6,13 +6,14 @@ import {
   NotFoundException,
 } from '@nestjs/common';
 import type { Configuration, IDToken, UserInfoResponse } from 'openid-client';
+import type { Request, Response } from 'express';
 import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import type { Access } from '../access/access.js';
-import type { Flow } from './flow-cookie.js';
+import type { Flow, FlowPurpose } from './flow-cookie.js';
 import { describeMapping, roleOfGroups } from './group-roles.js';
 import { NoRole } from './no-role.js';
 
@@ -40,9 +41,45 @@ const MAX_FAILED = 10_000;
 /** The claims of a provider about a user. */
 type Claims = (IDToken | UserInfoResponse) & Record<string, unknown>;
 
+/** Who has signed in at the provider. */
+export interface OidcIdentity {
+  readonly issuer: string;
+  readonly subject: string;
+  /** What the audit log and keys call them, see nameOf(). */
+  readonly name: string;
+  /** What the provider calls them; null if it does not say, or with characters that nobody sees. */
+  readonly displayName: string | null;
+  /** The address that the provider vouches for; null if it does not. */
+  readonly email: string | null;
+  /** Those that are text; null: the claim is absent, or has none. */
+  readonly groups: readonly string[] | null;
+  /** The session at the provider, if it names it. */
+  readonly sid: string | null;
+  /** With which the provider is asked again, if it gives one. */
+  readonly refreshToken: string | null;
+}
+
+/** What the provider says of a person later. */
+export interface RefreshedIdentity {
+  /** Undefined: it says nothing of the person; empty: they have none. */
+  readonly groups: readonly string[] | undefined;
+}
+
+/** Goes on with the request of a client, whose ID is `request`, and responds. @throws HttpException for a person who may not */
+export type DeviceConfirmation = (
+  identity: OidcIdentity,
+  request: string,
+  req: Request,
+  res: Response,
+) => Promise<void>;
+
 /** Signs users in at an OpenID provider: authorization code flow with PKCE, state and nonce. */
 @Injectable()
 export class OidcService {
+  /** Set by the module of the sign-ins. */
+  deviceConfirmation: DeviceConfirmation | null = null;
+  /** Notes who signs in to the console. Set by the module of people. @throws ForbiddenException for a person who was ended */
+  admission: ((identity: OidcIdentity) => Promise<void>) | null = null;
   private readonly logger = new Logger('Admin');
   private configuration: Promise<Configuration> | undefined;
   /** Digests. In memory only: anybody can begin a sign-in and come back with a code of their own, as often as they like. */
@@ -58,10 +95,11 @@ export class OidcService {
   }
 
   /** Begins a sign-in. @returns the URL at the provider, and what the callback must know @throws Error of the provider */
-  async begin(returnTo: string): Promise<{ url: URL; flow: Omit<Flow, 'ends'> }> {
+  async begin(purpose: FlowPurpose, returnTo: string): Promise<{ url: URL; flow: Omit<Flow, 'ends'> }> {
     const client = await import('openid-client');
     const configuration = await this.connect();
     const flow = {
+      purpose,
       state: client.randomState(),
       nonce: client.randomNonce(),
       verifier: client.randomPKCECodeVerifier(),
@@ -81,11 +119,11 @@ export class OidcService {
   /**
    * Ends a sign-in.
    *
-   * @param target path and query of the callback @param address of the client
-   * @throws BadRequestException the second time, before it asks the provider; ForbiddenException for a user without a role
-   *   here; Error of the provider or of the checks of its response
+   * @param target path and query of the callback
+   * @throws BadRequestException the second time, before it asks the provider; ForbiddenException for a name that people
+   *   cannot read; Error of the provider or of the checks of its response
    */
-  async finish(target: string, flow: Flow, address: string | null): Promise<Access> {
+  async finish(target: string, flow: Flow): Promise<OidcIdentity> {
     const client = await import('openid-client');
     const configuration = await this.connect();
     const digest = hash('sha256', flow.state, 'hex');
@@ -114,13 +152,67 @@ export class OidcService {
     if (claims[this.env.oidcRoleClaim] === undefined && configuration.serverMetadata().userinfo_endpoint) {
       claims = { ...claims, ...(await client.fetchUserInfo(configuration, tokens.access_token, sub)) };
     }
-    const name = nameOf(claims);
     const groups = groupsOf(claims[this.env.oidcRoleClaim]);
+    return {
+      issuer: iss,
+      subject: sub,
+      name: nameOf(claims),
+      displayName: displayNameOf(claims),
+      email: emailOf(claims),
+      groups: groups.length === 0 ? null : groups,
+      sid: typeof idToken.sid === 'string' ? idToken.sid : null,
+      refreshToken: tokens.refresh_token ?? null,
+    };
+  }
+
+  /**
+   * Asks the provider again about a person who has signed in.
+   *
+   * @param keep stores the next refresh token, before anything else is asked
+   * @returns null if the provider has ended it, or means somebody else @throws Error of the provider
+   */
+  async refresh(
+    refreshToken: string,
+    { issuer, subject }: Pick<OidcIdentity, 'issuer' | 'subject'>,
+    keep: (next: string) => Promise<void>,
+  ): Promise<RefreshedIdentity | null> {
+    const client = await import('openid-client');
+    const configuration = await this.connect();
+    const tokens = await client.refreshTokenGrant(configuration, refreshToken).catch((error: unknown) => {
+      if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return null;
+      throw error;
+    });
+    if (tokens === null) return null;
+    if (tokens.refresh_token !== undefined) await keep(tokens.refresh_token);
+    let claims: Claims | undefined = tokens.claims();
+    // OpenID Connect Core 1.0, 12.2.
+    if (claims !== undefined && (claims.iss !== issuer || claims.sub !== subject)) return null;
+    const claim = this.env.oidcRoleClaim;
+    if (claims?.[claim] === undefined && configuration.serverMetadata().userinfo_endpoint)
+      claims = await client.fetchUserInfo(configuration, tokens.access_token, subject);
+    return { groups: claims && groupsOf(claims[claim]) };
+  }
+
+  /** @throws NotFoundException if no client can be signed in here; HttpException for a person who may not */
+  async confirmDevice(...confirmed: Parameters<DeviceConfirmation>): Promise<void> {
+    if (this.deviceConfirmation === null) throw new NotFoundException('Not found.');
+    await this.deviceConfirmation(...confirmed);
+  }
+
+  /**
+   * The role of a user in the console.
+   *
+   * @param address of the client @throws NoRole
+   */
+  async accessOf(
+    { issuer, subject, name, groups: given }: OidcIdentity,
+    address: string | null,
+  ): Promise<Access> {
+    const groups = given ?? [];
     const { access, missing } = await roleOfGroups(groups, this.env, (names) => this.findTeams(names));
     if (access === null || missing.length > 0) this.tellMissing(name, groups, access !== null, missing);
-    if (access === null)
-      throw new NoRole(name, this.env.oidcRoleClaim, groups.length === 0 ? null : groups, missing);
-    return { ...access, actor: { name, address }, userId: `sso:${iss}#${sub}`, tokenId: null };
+    if (access === null) throw new NoRole(name, this.env.oidcRoleClaim, given, missing);
+    return { ...access, actor: { name, address }, userId: `sso:${issuer}#${subject}`, tokenId: null };
   }
 
   private get publicUrl(): string {
@@ -191,12 +283,23 @@ const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
  *
  * @throws ForbiddenException for a name that people cannot read
  */
-function nameOf({ email, email_verified: verified, sub }: Claims): string {
-  const isVouchedFor = typeof email === 'string' && verified === true && /^[^:@]+@[^@]+$/.test(email);
-  for (const name of isVouchedFor ? [email, sub] : [sub])
+function nameOf(claims: Claims): string {
+  const email = emailOf(claims);
+  for (const name of email === null ? [claims.sub] : [email, claims.sub])
     if (INVISIBLE.test(name) || name.length > MAX_NAME_LENGTH)
       throw new ForbiddenException(
         'Your e-mail address or ID at the sign-in provider is too long or has invisible characters. Ask an administrator.',
       );
-  return isVouchedFor ? `sso:${email}` : `sso:sub:${sub}`;
+  return email === null ? `sso:sub:${claims.sub}` : `sso:${email}`;
+}
+
+/** The e-mail address, if the provider vouches for it. */
+function emailOf({ email, email_verified: verified }: Claims): string | null {
+  return typeof email === 'string' && verified === true && /^[^:@]+@[^@]+$/.test(email) ? email : null;
+}
+
+function displayNameOf({ name }: Claims): string | null {
+  const isReadable =
+    typeof name === 'string' && name.trim() !== '' && !INVISIBLE.test(name) && name.length <= MAX_NAME_LENGTH;
+  return isReadable ? name.trim() : null;
 }

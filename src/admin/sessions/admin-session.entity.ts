@@ -70,6 +70,14 @@ export class AdminSession {
   @Column('timestamptz', { name: 'expires_at' })
   expiresAt!: Date;
 
+  @Index('admin_session_idp_sid_idx', { where: 'idp_sid IS NOT NULL' })
+  @Column('text', {
+    name: 'idp_sid',
+    nullable: true,
+    comment: 'Session at the OpenID provider that it began in; null if the provider names none.',
+  })
+  idpSid!: string | null;
+
   @Column('inet', { name: 'client_ip', nullable: true })
   clientIp!: string | null;
 }

@@ -27,7 +27,10 @@ export const SELECT_SESSIONS = `
   FROM admin_session s LEFT JOIN admin_token t ON t.id = s.token_id
   WHERE s.expires_at > now() AND NOT s.${IS_IDLE} AND (t.expires_at IS NULL OR t.expires_at > now())
     AND CASE WHEN s.actor LIKE 'sso:%' THEN s.settings = decode($2, 'hex')
-             ELSE COALESCE(s.settings, decode($1, 'hex')) = decode($1, 'hex') END`;
+             ELSE COALESCE(s.settings, decode($1, 'hex')) = decode($1, 'hex') END
+    AND NOT EXISTS (
+      SELECT FROM person WHERE s.user_id LIKE 'sso:%' AND ended_at IS NOT NULL
+        AND issuer = substr(split_part(s.user_id, '#', 1), 5) AND subject = substr(s.user_id, strpos(s.user_id, '#') + 1))`;
 
 /** A row of SELECT_SESSIONS. */
 export interface SessionRow {

@@ -5,6 +5,7 @@ import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
 import { required, type Settings } from '../../config/settings.js';
+import { KnownEnds } from '../../database/known-ends/known-ends.js';
 import { type Access, isSingleSignOn } from '../access/access.js';
 import { CredentialLookups } from '../access/credential-lookups.js';
 import { type RecordedSession, SessionRecorder } from './session-recorder.js';
@@ -37,8 +38,8 @@ export interface Session {
 const HALF = 16;
 
 const INSERT = `
-  INSERT INTO admin_session (digest, user_id, settings, token_id, actor, role, teams, client_ip, expires_at)
-  VALUES (decode($1, 'hex'), $2, decode($3, 'hex'), $4, $5, $6, $7, $8, now() + make_interval(hours => $9))
+  INSERT INTO admin_session (digest, user_id, settings, token_id, actor, role, teams, client_ip, expires_at, idp_sid)
+  VALUES (decode($1, 'hex'), $2, decode($3, 'hex'), $4, $5, $6, $7, $8, now() + make_interval(hours => $9), $10)
   RETURNING id, actor AS name, role, expires_at`;
 
 const FIND = `${SELECT_SESSIONS} AND s.digest = decode($3, 'hex')`;
@@ -48,7 +49,8 @@ const REMOVE = `
 const REMOVE_IDLE = `DELETE FROM admin_session WHERE ${IS_IDLE}`;
 const REMOVE_OLDEST = `
   DELETE FROM admin_session WHERE id IN (
-    SELECT id FROM admin_session WHERE user_id = $1 ORDER BY created_at DESC, id DESC OFFSET ${MAX_SESSIONS})`;
+    SELECT id FROM admin_session WHERE user_id = $1 ORDER BY created_at DESC, id DESC OFFSET ${MAX_SESSIONS})
+  RETURNING id, actor AS name, role, expires_at`;
 
 /**
  * Sessions of the console. Each request reads its session from Postgres, so that one which ends is over on every replica
@@ -68,6 +70,7 @@ export class SessionsService {
     private readonly dataSource: DataSource,
     private readonly lookups: CredentialLookups,
     private readonly recorder: SessionRecorder,
+    private readonly ends: KnownEnds,
   ) {
     this.digestKey = required(env, 'adminToken');
     this.settings = sessionSettings(env);
@@ -76,10 +79,16 @@ export class SessionsService {
   /**
    * Begins a session and ends the oldest of a user who has too many.
    *
+   * @param idpSid session at the OpenID provider
    * @returns the value of its cookie, which is not stored
    * @throws HttpException 429 for a user who signs in too often, with Retry-After. Never for ADMIN_TOKEN
    */
-  async begin(access: Access, res: Response, hours = MAX_HOURS): Promise<string> {
+  async begin(
+    access: Access,
+    res: Response,
+    hours = MAX_HOURS,
+    idpSid: string | null = null,
+  ): Promise<string> {
     const { actor, role, scope, userId, tokenId } = access;
     if (tokenId !== null || isSingleSignOn(access)) await this.mustBeRare(userId, res);
     const secret = this.makeSecret();
@@ -94,6 +103,7 @@ export class SessionsService {
       scope,
       actor.address,
       hours,
+      idpSid,
     ];
     await this.dataSource.transaction(async (manager) => {
       await manager.query(REMOVE_IDLE);
@@ -101,7 +111,10 @@ export class SessionsService {
       await this.recorder.record(manager, actor, 'signed_in', row);
     });
     // After the commit, so that the last of several sign-ins at the same time sees them all.
-    await this.dataSource.query(REMOVE_OLDEST, [userId]);
+    await this.dataSource.transaction(async (manager) => {
+      const [removed] = await manager.query<[RecordedSession[], number]>(REMOVE_OLDEST, [userId]);
+      for (const session of removed) await this.recorder.record(manager, actor, 'ended', session);
+    });
     this.counts[isSingleSignOn(access) ? 'singleSignOn' : 'token'].ok++;
     return secret;
   }
@@ -116,7 +129,11 @@ export class SessionsService {
     const { token, singleSignOn } = this.settings;
     const digest = this.digest(secret);
     const values = [token, singleSignOn, digest];
-    const read = () => this.dataSource.query<SessionRow[]>(FIND, values).then(([row]) => row);
+    const read = async () => {
+      const [row] = await this.dataSource.query<SessionRow[]>(FIND, values);
+      if (row === undefined || this.ends.hasEnded(row.id)) return undefined;
+      return row.token_id !== null && this.ends.hasEnded(row.token_id) ? undefined : row;
+    };
     const row = await this.lookups.find(digest, address, read, this.isOurs(secret));
     if (row === undefined) return null;
     if (!row.seen_lately) await this.dataSource.query(SEEN, [digest]);

@@ -2,11 +2,7 @@ import type { Span } from '../bytes.js';
 import { nextElement, type ObjectCursor, openObject, parseValue } from '../json-cursor.js';
 import type { CopiedBody } from './plain-copy.js';
 
-/**
- * Why a provider failed a call, in its own two words.
- *
- * @beta
- */
+/** Why a provider failed a call, in its own two words. */
 export interface ProviderError {
   readonly type: string | null;
   readonly code: string | null;

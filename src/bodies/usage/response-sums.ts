@@ -1,8 +1,8 @@
 import type { ResponseSum, ResponseUsage, TokenUsage } from './token-usage.js';
 
 /**
- * Input tokens above which a price of the catalogue changes. Responses on two sides of one are not added up; a test
- * compares it with the catalogue.
+ * Input tokens above which a price of the catalog changes. Responses on two sides of one are not added up; a test
+ * compares it with the catalog.
  */
 export const SIZES: readonly number[] = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000];
 /**

@@ -3,8 +3,6 @@ import type { ProviderError } from './provider-error.js';
 /**
  * The usage of one call as its provider reports it, in one meaning for all providers. A count that the provider does not
  * report is null.
- *
- * @beta
  */
 export interface TokenUsage {
   /** All input tokens, including those read from and written to the provider's cache. */
@@ -23,11 +21,7 @@ export interface TokenUsage {
   reportedCost: string | null;
 }
 
-/**
- * Counts with a price of their own. One that would be 0 is left out. Token counts are part of the counts in TokenUsage.
- *
- * @beta
- */
+/** Counts with a price of their own. One that would be 0 is left out. Token counts are part of the counts in TokenUsage. */
 export interface ExtraCounts {
   /** Of the tokens written to the cache, those that it keeps for an hour. */
   cache_write_1h_tokens?: number;
@@ -63,8 +57,6 @@ export interface ExtraCounts {
 /**
  * Responses of one WebSocket that are priced alike, added up: those of one model and one service tier, whose input is about
  * as long. A count that was not reported is left out.
- *
- * @beta
  */
 export interface ResponseSum extends ExtraCounts {
   /** How many responses these are. */
@@ -82,11 +74,7 @@ export interface ResponseSum extends ExtraCounts {
   reasoning_tokens?: number;
 }
 
-/**
- * What else decides the cost, as stored in `request_log.extra_usage`.
- *
- * @beta
- */
+/** What else decides the cost, as stored in `request_log.extra_usage`. */
 export interface ExtraUsage extends ExtraCounts {
   /** Service tier other than the default one: `batch`, `flex`, `priority` and others. */
   service_tier?: string;
@@ -98,11 +86,7 @@ export interface ExtraUsage extends ExtraCounts {
   responses?: readonly ResponseSum[];
 }
 
-/**
- * What a response reports.
- *
- * @beta
- */
+/** What a response reports. */
 export interface ResponseUsage extends TokenUsage {
   /** The model named in the response. */
   model: string | null;

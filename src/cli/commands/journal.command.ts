@@ -15,6 +15,10 @@ export function journalCommand(): Command {
 A gateway drains its own journal at each start. Use this for the volume of a gateway that does not come back. Draining
 twice is safe: a row that Postgres already has is not written again.
 
+Finished files are kept for a while after Postgres has acknowledged their rows (JOURNAL_KEEP_MS). They are left alone
+unless you say --kept: then rows in them that Postgres does not have are written again. Do not say it after you have
+restored a backup on purpose.
+
 Examples:
   postern journal status /mnt/volume-of-replica-3
   DATABASE_URL=postgres://… postern journal drain /mnt/volume-of-replica-3`,
@@ -38,12 +42,13 @@ Examples:
     .command('drain')
     .description('write the rows to Postgres, then remove them from the DATA_DIR')
     .argument(...DIR_ARGUMENT)
+    .option('--kept', 'also put back rows of kept files that Postgres has lost, and remove the files')
     .option('--json', 'print the counts as JSON')
     .action(
-      action(async (session, _, dir) => {
+      action(async (session, options: { kept?: boolean }, dir) => {
         session.mustBeLocal('the DATA_DIR and the database');
         const { drainJournal } = await import('../journal.js');
-        const runs = await drainJournal(dir);
+        const runs = await drainJournal(dir, options);
         session.out.result(runs, () => lines(runs, 'rows written from'));
       }),
     );
@@ -52,12 +57,18 @@ Examples:
 }
 
 function lines(runs: readonly RunCounts[], what: string): string {
-  if (runs.length === 0) return 'The journal is empty: every row is in Postgres.';
-  return runs
-    .map(
+  const journals = runs.filter(({ bytes }) => bytes > 0);
+  const kept = runs.filter(({ kept_files: files }) => files > 0);
+  return [
+    ...(journals.length === 0 ? ['The journal is empty: every row is in Postgres.'] : []),
+    ...journals.map(
       ({ folder, rows, interrupted, damaged_lines: damaged, bytes }) =>
         `${count(rows)} ${what} ${folder} (${count(interrupted)} interrupted, ${count(damaged)} damaged lines, ` +
         `${count(bytes)} bytes)`,
-    )
-    .join('\n');
+    ),
+    ...kept.map(
+      ({ folder, kept_files: files, kept_bytes: bytes, put_back: rows }) =>
+        `${count(files)} finished files kept in ${folder} (${count(bytes)} bytes, ${count(rows)} rows put back)`,
+    ),
+  ].join('\n');
 }

@@ -37,6 +37,9 @@ export function keyLines(out: Output, key: KeyView, status: string): string {
     ['prefix', key.prefix ?? 'no secret'],
     ['created', time(key.created_at)],
     ['expires', time(key.expires_at)],
+    ...(key.latest_expiry === null
+      ? []
+      : [['with sign-ins', `until ${exactTime(key.latest_expiry)}`] as const]),
     ['last used', time(key.last_used_at)],
     ['endpoints', key.endpoints],
     ['providers', key.providers?.join(',') ?? 'all'],

@@ -190,7 +190,7 @@ function addSettings(command: Command): Command {
       addAnnotationOptions(command)
         .option('--expires-at <time>', 'expiry: 24h, 30d, 6M, 2030-01-31, 2030-01-31T12:00:00Z, never')
         .option('--providers <names>', 'providers it may use, separated by commas, or all')
-        .option('--endpoints <rule>', 'inference or all')
+        .option('--endpoints <rule>', 'inference, own (everything at providers of the team) or all')
         .option('--idempotency <mode>', 'forward or replay')
         .option('--websockets', 'may open WebSockets on /v1/realtime and /v1/responses')
         .option('--no-websockets', 'may open no WebSockets, the default')

@@ -9,7 +9,7 @@ import { CliError } from '../cli-error.js';
 import { addPageOptions, listPages, type PageOptions } from '../list-options.js';
 import { findKeyId } from '../lookup.js';
 import { findLimitOwner, type LimitOwner } from './groups/limit-owner.js';
-import type { Style } from '../output.js';
+import type { Output, Style } from '../output.js';
 import { action, type Session } from '../session.js';
 import { type Column, count } from '../table.js';
 import { minuteTime } from '../times.js';
@@ -128,8 +128,7 @@ async function list(
     state,
     ...(key !== undefined && { key: await findKeyId(api, key) }),
   };
-  const page = await listPages<Page<LimitView>>(api, 'limits', filter, paging);
-  out.page(page, { noun: 'limits', columns: COLUMNS });
+  printLimits(out, await listPages<Page<LimitView>>(api, 'limits', filter, paging));
 }
 
 async function show({ api, out }: Session, _: object, ...words: string[]) {
@@ -142,11 +141,20 @@ async function show({ api, out }: Session, _: object, ...words: string[]) {
     ...(owner.group === null ? [] : await of({ scope: 'group' }, ({ group }) => group === owner.group)),
     ...(await allOf(api, { scope: 'installation' })),
   ];
-  const page = { data, next_cursor: null };
-  out.page(page, { noun: 'limits', columns: COLUMNS });
+  printLimits(out, { data, next_cursor: null });
   if (data.length === 0)
     out.note(
       `Set one: ${cliCommand(`limits set ${words.flat().map(shellQuoted).join(' ')} --budget 50/month`)}`,
+    );
+}
+
+/** With what the sums leave out. */
+function printLimits(out: Output, page: Page<LimitView>): void {
+  out.page(page, { noun: 'limits', columns: COLUMNS });
+  const owners = new Set(page.data.filter(({ unpriced }) => unpriced === 'allow').map(ownerOf));
+  if (owners.size > 0)
+    out.note(
+      `\nCalls without a price pass the budgets of ${[...owners].join(', ')} and are not in USED. See them: ${cliCommand('prices missing')}`,
     );
 }
 

@@ -48,7 +48,7 @@ export function pricesCommand(): Command {
   addAmounts(
     prices
       .command('set')
-      .description('set a price of your own, which comes before the catalogue')
+      .description('set a price of your own, which comes before the catalog')
       .argument('<catalog>', 'name of a provider, or of a price list')
       .argument('<model>', 'model, or the start of its name and *'),
   )

@@ -3,6 +3,7 @@ import type { Page } from '../../database/page.js';
 import { cliCommand } from '../../platform/cli-command.js';
 import { PRESETS } from '../../providers/presets.js';
 import type { ProbeResult, ProviderView } from '../../providers/providers.schema.js';
+import type { TeamView } from '../../teams/teams.schema.js';
 import { path } from '../api.js';
 import { CliError } from '../cli-error.js';
 import { action, type Session } from '../session.js';
@@ -14,7 +15,8 @@ import {
   readProviderSecret,
   takesSecret,
 } from './providers/provider-auth.js';
-import { COLUMNS, providerLines, statusOf } from './providers/provider-output.js';
+import { columnsOf, providerLines, statusOf } from './providers/provider-output.js';
+import { accountName, admitAccount } from './providers/team-account.js';
 import { addResealCommand } from './reseal.command.js';
 
 interface AddOptions extends AuthOptions {
@@ -26,6 +28,7 @@ interface AddOptions extends AuthOptions {
   /** --secret, --no-secret, or neither. */
   secret?: boolean;
   default?: boolean;
+  team?: string;
 }
 
 const PRESET_NAMES = Object.keys(PRESETS).join(', ');
@@ -55,7 +58,8 @@ export function providersCommand(): Command {
     .option(...ON_DISCONNECT_OPTION)
     .option('--secret', 'prompt for a secret even if the preset needs none')
     .option('--no-secret', 'the provider needs no secret')
-    .option('--default', 'make it the default provider for /v1')
+    .option('--default', 'make it the default provider for /v1, with --team only of the team')
+    .option('--team <team>', 'for the keys of this team only; a preset is then called <preset>-<team>')
     .option('--json', 'print the provider as JSON')
     .addHelpText(
       'after',
@@ -67,6 +71,7 @@ Presets: ${PRESET_NAMES}
 Examples:
   postern providers add groq
   postern providers add openai --default < openai-key.txt
+  postern providers add openai --team search
   postern providers add azure --url ${PRESETS.azure!.example}
   postern providers add claude-code
   postern providers add bedrock --region eu-central-1 --access-key-id AKIA… < secret-access-key.txt
@@ -86,7 +91,8 @@ Examples:
     .addHelpText('after', '\nExamples:\n  postern providers list\n  postern providers list --json')
     .action(
       action(async ({ api, out }) => {
-        out.page(await api.get<Page<ProviderView>>('providers'), { noun: 'providers', columns: COLUMNS });
+        const page = await api.get<Page<ProviderView>>('providers');
+        out.page(page, { noun: 'providers', columns: columnsOf(page.data) });
       }),
     );
 
@@ -109,6 +115,7 @@ Examples:
     .option('--no-secret', 'remove the secret')
     .option('--default', 'make it the default provider for /v1')
     .option('--no-default', 'no longer the default provider')
+    .option('--team <team>', 'for the keys of this team only, or none: for all teams')
     .option('--json', 'print the provider as JSON')
     .addHelpText(
       'after',
@@ -168,7 +175,8 @@ Examples:
   return providers;
 }
 
-async function add({ api, out }: Session, options: AddOptions, name?: string) {
+async function add(session: Session, options: AddOptions, name?: string) {
+  const { api, out } = session;
   const preset = PRESETS[options.preset ?? name!];
   if (preset === undefined && options.preset !== undefined)
     throw new CliError(`--preset must be one of ${PRESET_NAMES}`);
@@ -187,17 +195,27 @@ async function add({ api, out }: Session, options: AddOptions, name?: string) {
     auth === preset?.auth ? preset?.authSettings : {},
   );
   const asks = options.secret ?? (takesSecret(auth, settings) && (preset?.needsSecret ?? true));
-  const secret = asks ? await readProviderSecret(`Secret of ${preset?.title ?? name!}`, auth) : null;
+  const team = options.team === undefined ? null : await api.get<TeamView>(path('teams', options.team));
+  const title = `${preset?.title ?? name!}${team === null ? '' : ` for ${team.name}`}`;
+  const secret = asks ? await readProviderSecret(`Secret of ${title}`, auth) : null;
+  const isOfPreset = team !== null && options.preset === undefined && preset !== undefined;
   const provider = await api.post<ProviderView>('providers', {
-    ...{ name, url, secret },
+    ...{ name: isOfPreset ? accountName(name!, team.name) : name, url, secret },
+    ...(team !== null && { team: team.id }),
     ...(auth !== undefined && { auth }),
-    ...(options.default !== undefined && { default: options.default }),
+    ...(team === null && options.default !== undefined && { default: options.default }),
     ...(settings !== undefined && { auth_settings: settings }),
     ...catalogOf(options),
     ...onDisconnectOf({ onDisconnect: options.onDisconnect ?? preset?.onDisconnect }),
   });
-  out.result(provider, () => `Added provider ${provider.name} (${provider.url}).`);
-  const byDefault = provider.default ? '/v1/… (unless PROVIDER_URL is set) or ' : '';
+  const of = team === null ? '' : ` of team ${team.name}`;
+  out.result(provider, () => `Added provider ${provider.name} (${provider.url})${of}.`);
+  const admitted = team && (await admitAccount(session, team, provider, options.default === true));
+  const byDefault = provider.default
+    ? '/v1/… (unless PROVIDER_URL is set) or '
+    : admitted?.default_provider === provider.name
+      ? '/v1/… or '
+      : '';
   if (provider.auth === 'client')
     out.note(
       'Callers send the gateway key as x-gateway-key, and their own credential as the provider expects it.',
@@ -228,13 +246,14 @@ async function show({ api, out }: Session, _: object, name?: string) {
 
 async function update(
   { api, out }: Session,
-  { secret: asks, url, auth, default: isDefault, catalog, onDisconnect, ...options }: AddOptions,
+  { secret: asks, url, auth, default: isDefault, team, catalog, onDisconnect, ...options }: AddOptions,
   name?: string,
 ) {
   const change = {
     ...(url !== undefined && { url }),
     ...(auth !== undefined && { auth }),
     ...(isDefault !== undefined && { default: isDefault }),
+    ...(team !== undefined && { team: team === 'none' ? null : team }),
     ...(asks === false && { secret: null }),
     ...authSettingsOf(options),
     ...catalogOf({ catalog }),
@@ -242,7 +261,7 @@ async function update(
   };
   if (asks !== true && Object.keys(change).length === 0)
     throw new CliError(
-      'nothing to change: give --url, --auth or one of its settings, --catalog, --on-disconnect, --secret, --no-secret, --default or --no-default',
+      'nothing to change: give --url, --auth or one of its settings, --catalog, --on-disconnect, --secret, --no-secret, --default, --no-default or --team',
     );
   const secret =
     asks === true

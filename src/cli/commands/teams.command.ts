@@ -31,11 +31,18 @@ import {
   modelRulesOf,
 } from './options/model-rules.js';
 import {
+  addProviderRuleOptions,
+  providerRuleLines,
+  type ProviderRuleOptions,
+  providerRulesOf,
+} from './options/provider-rules.js';
+import {
   addSelfServiceOption,
   selfServiceLines,
   selfServiceOf,
   type SelfServiceOption,
 } from './options/self-service-option.js';
+import { addSignInOption, signInLines, signInOf, type SignInOption } from './options/sign-in-option.js';
 import { type Output, statusStyle } from '../output.js';
 import { action } from '../session.js';
 import type { Column } from '../table.js';
@@ -44,7 +51,13 @@ import { minuteTime, exactTime } from '../times.js';
 const TEAM_ARGUMENT = ['<team>', 'name or ID of the team'] as const;
 
 type GroupOption = { group?: string };
-type TeamOptions = ModelRuleOptions & LimitOptions & SelfServiceOption & AnnotationOptions & GroupOption;
+type TeamOptions = ModelRuleOptions &
+  ProviderRuleOptions &
+  LimitOptions &
+  SelfServiceOption &
+  SignInOption &
+  AnnotationOptions &
+  GroupOption;
 type ListOptions = PageOptions & AnnotationOptions & GroupOption & { name?: string };
 
 /** `postern teams …` */
@@ -62,8 +75,10 @@ export function teamsCommand(): Command {
         const members = {
           ...groupOf(options),
           ...modelRulesOf(options),
+          ...providerRulesOf(options),
           ...limitMembersOf(options, null),
           ...selfServiceOf(options),
+          ...signInOf(options),
           ...annotationsOf(options),
         };
         const team = await api.post<TeamView>('teams', { name, ...members });
@@ -111,8 +126,10 @@ export function teamsCommand(): Command {
             ...(team.group === null ? [] : [['group', team.group] as const]),
             ['created', exactTime(team.created_at)],
             ...modelRuleLines(team),
+            ...providerRuleLines(team),
             ...limitLines(team),
             ...selfServiceLines(team.self_service),
+            ...signInLines(team.sign_in, team.claude_code),
             ...annotationLines(team),
           ]),
         );
@@ -123,7 +140,7 @@ export function teamsCommand(): Command {
     teams
       .command('update')
       .description(
-        'change the name, group, models, limits, budgets, owner, contact or cost center of a team, or what its members may do',
+        'change the name, group, models, providers, limits, budgets, owner, contact or cost center of a team, or what its members may do',
       )
       .argument(...TEAM_ARGUMENT)
       .option('--name <name>', 'new name'),
@@ -138,13 +155,15 @@ export function teamsCommand(): Command {
           ...(name !== undefined && { name }),
           ...groupOf(options),
           ...modelRulesOf(options),
+          ...providerRulesOf(options),
           ...limitMembersOf(options, present),
           ...selfServiceOf(options),
+          ...signInOf(options),
           ...annotationsOf(options),
         };
         if (Object.keys(change).length === 0)
           throw new CliError(
-            `nothing to change: give --name, --group, --models, --stream-usage, --self-service, ${ANNOTATION_OPTION_NAMES}, ${LIMIT_OPTION_NAMES}`,
+            `nothing to change: give --name, --group, --models, --stream-usage, --providers, --default-provider, --self-service, --sign-in, --claude-code, ${ANNOTATION_OPTION_NAMES}, ${LIMIT_OPTION_NAMES}`,
           );
         const team = await api.patch<TeamView>(path('teams', text), change);
         out.result(team, () => `Updated team ${team.name} (${team.id}).`);
@@ -181,7 +200,8 @@ function groupOf({ group }: GroupOption): Pick<TeamChange, 'group'> {
 
 function addTeamOptions(command: Command): Command {
   command.option('--group <group>', 'group of teams that it is in, by name or ID, or none');
-  return addSelfServiceOption(addLimitOptions(addModelRuleOptions(addAnnotationOptions(command))));
+  const withRules = addProviderRuleOptions(addModelRuleOptions(addAnnotationOptions(command)));
+  return addSignInOption(addSelfServiceOption(addLimitOptions(withRules)));
 }
 
 const GROUP: Column<TeamView> = { head: 'GROUP', cell: ({ group }) => group, min: 8 };

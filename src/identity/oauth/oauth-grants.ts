@@ -8,6 +8,10 @@ export type TokenResponse = Readonly<Record<string, string | number>>;
 export interface OauthGrant {
   /** Its `grant_type`. */
   readonly type: string;
+  /** What metrics call it. */
+  readonly name: 'exchange' | 'device' | 'refresh';
+  /** Requests since the start, by result. */
+  readonly counts: ReadonlyMap<string, number>;
   /** False: it is neither taken nor announced. */
   readonly isOn: boolean;
   /** @param address of the client; null if it is unknown @throws OauthError */
@@ -21,6 +25,11 @@ export class OauthGrants {
 
   add(grant: OauthGrant): void {
     this.all.push(grant);
+  }
+
+  /** Those of all modules, also while they are off. */
+  get every(): readonly OauthGrant[] {
+    return this.all;
   }
 
   /** Those that are taken. */

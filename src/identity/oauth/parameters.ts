@@ -3,6 +3,19 @@ import { hasRepeatedMembers } from '../../bodies/repeated-members.js';
 
 const MAX_BYTES = 32_768;
 const MAX_MS = 10_000;
+/** Clients send fewer than ten. */
+const MAX_PARAMETERS = 100;
+
+/** RFC 6749 5.2 and 4.1.2.1, RFC 8628 3.5. */
+export type OauthErrorCode =
+  | 'invalid_request'
+  | 'invalid_grant'
+  | 'unsupported_grant_type'
+  | 'temporarily_unavailable'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'access_denied'
+  | 'expired_token';
 
 /** A request that is answered with an error of RFC 6749 5.2. */
 export class OauthError extends Error {
@@ -10,7 +23,7 @@ export class OauthError extends Error {
 
   /** @param description for the caller; must not hold what was sent */
   constructor(
-    readonly code: 'invalid_request' | 'invalid_grant' | 'unsupported_grant_type' | 'temporarily_unavailable',
+    readonly code: OauthErrorCode,
     readonly description: string,
     readonly status = 400,
     readonly retryAfter: number | null = null,
@@ -59,7 +72,9 @@ export async function readParameters(req: Request, res: Response): Promise<Param
   if (req.headers['content-encoding'] !== undefined)
     throw new OauthError('invalid_request', 'Send the parameters without a content encoding.');
   const body = await readBody(req, res);
-  const values = isJson ? membersOf(body) : new URLSearchParams(body.toString());
+  const values = isJson ? membersOf(body) : [...new URLSearchParams(body.toString())];
+  if (values.length > MAX_PARAMETERS)
+    throw new OauthError('invalid_request', `The body has more than ${MAX_PARAMETERS} parameters.`);
   const all = new Map<string, unknown[]>();
   for (const [name, value] of values) all.set(name, [...(all.get(name) ?? []), value]);
   return new Parameters(all);
@@ -79,8 +94,9 @@ function membersOf(body: Buffer): [string, unknown][] {
 }
 
 async function readBody(req: Request, res: Response): Promise<Buffer> {
-  const tooLarge = new OauthError('invalid_request', `The body is larger than ${MAX_BYTES} bytes.`, 413);
-  if (Number(req.headers['content-length'] ?? 0) > MAX_BYTES) throw tooLarge;
+  const tooLarge = () =>
+    new OauthError('invalid_request', `The body is larger than ${MAX_BYTES} bytes.`, 413);
+  if (Number(req.headers['content-length'] ?? 0) > MAX_BYTES) throw tooLarge();
   if (req.headers.expect !== undefined && req.httpVersionMinor !== 0) res.writeContinue();
   const chunks: Buffer[] = [];
   let length = 0;
@@ -89,19 +105,20 @@ async function readBody(req: Request, res: Response): Promise<Buffer> {
     const timer = setTimeout(late, MAX_MS).unref();
     const settle = (error?: Error) => {
       clearTimeout(timer);
-      req.off('data', onData);
+      req.off('data', onData).off('close', onClose);
       if (error === undefined) resolve();
       else reject(error);
     };
     const onData = (chunk: Buffer) => {
       length += chunk.length;
-      if (length > MAX_BYTES) settle(tooLarge);
+      if (length > MAX_BYTES) settle(tooLarge());
       else chunks.push(chunk);
     };
     req.on('data', onData);
     req.once('end', () => settle());
     req.once('error', settle);
-    req.once('close', () => settle(new OauthError('invalid_request', 'The body is not whole.')));
+    const onClose = () => settle(new OauthError('invalid_request', 'The body is not whole.'));
+    req.once('close', onClose);
   });
   return Buffer.concat(chunks);
 }

@@ -3,9 +3,11 @@ import { Interval } from '@nestjs/schedule';
 import { compactVerify } from 'jose';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
-import { networkOf } from '../../platform/client-address.js';
+import { keptAddress, networkOf } from '../../platform/client-address.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../../platform/with-timeout.js';
 import { checkClaims, namedClaims } from './check-claims.js';
 import { ALGORITHMS, RejectedToken, readIdentityToken, type IdentityToken } from './identity-token.js';
@@ -52,6 +54,7 @@ export class ExchangeService implements OnApplicationShutdown {
     private readonly failures: TrustFailures,
     private readonly dataSource: DataSource,
     private readonly database: DatabaseService,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
@@ -162,8 +165,14 @@ export class ExchangeService implements OnApplicationShutdown {
     await withTimeout(CLOSE_TIMEOUT_MS, this.writeUses());
   }
 
-  /** @throws RejectedToken if the issuer of the trust has not signed it */
+  /**
+   * A trust may be older than OIDC_CLIENT_ID: it accepts no ID tokens of the console, which everybody who signs in there has.
+   *
+   * @throws RejectedToken if the issuer of the trust has not signed it, or signs ID tokens for its audience
+   */
   private async verify(trust: KnownTrust, token: IdentityToken): Promise<void> {
+    if (trust.audience === this.env.oidcClientId)
+      throw new RejectedToken('audience', 'the audience of the trust is OIDC_CLIENT_ID, that of ID tokens');
     const key = await this.keys.find(trust, token);
     try {
       await compactVerify(token.text, key, { algorithms: [...ALGORITHMS] });
@@ -181,7 +190,8 @@ export class ExchangeService implements OnApplicationShutdown {
     const now = performance.now();
     if ((this.logged.get(known + reason) ?? 0) > now) return;
     this.logged.set(known + reason, now + LOG_MS);
-    const from = address === null ? '' : `, from ${address}`;
+    const kept = address === null ? null : keptAddress(address, this.env.requestLogClient);
+    const from = kept === null ? '' : `, from ${kept}`;
     this.logger.warn(`Rejected a token for ${known}: ${reason} (${detail})${from}`);
   }
 }

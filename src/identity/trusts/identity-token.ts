@@ -75,6 +75,7 @@ export function readIdentityToken(text: string): IdentityToken {
   if (text.length > MAX_LENGTH) throw new RejectedToken('malformed', `longer than ${MAX_LENGTH} characters`);
   const parts = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text);
   if (parts === null) throw new RejectedToken('malformed', 'not a JWT in the compact form');
+  decode(parts[3]!, 'signature');
   const header = jsonObject(parts[1]!, 'header');
   const { alg, kid, typ } = header;
   if (!isAlgorithm(alg)) throw new RejectedToken('algorithm', 'its algorithm is not one of the accepted');
@@ -88,11 +89,16 @@ function isAlgorithm(alg: unknown): alg is IdentityToken['alg'] {
   return (ALGORITHMS as readonly unknown[]).includes(alg);
 }
 
-function jsonObject(part: string, what: string): Record<string, unknown> {
+function decode(part: string, what: string): Buffer {
   const bytes = Buffer.from(part, 'base64url');
   // Node skips what is no base64url, and bits that belong to no byte.
   if (bytes.toString('base64url') !== part)
     throw new RejectedToken('malformed', `its ${what} is not base64url`);
+  return bytes;
+}
+
+function jsonObject(part: string, what: string): Record<string, unknown> {
+  const bytes = decode(part, what);
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));

@@ -65,10 +65,10 @@ export class IssuerKeys {
    * @throws RejectedToken unknown_key, or keys_unavailable
    */
   async find(trust: Pick<Trust, 'id' | 'version' | 'issuer' | 'jwks'>, { kid, alg }: IdentityToken) {
-    const unknown = new RejectedToken('unknown_key', 'no key of the issuer has its kid and algorithm');
+    const unknown = () => new RejectedToken('unknown_key', 'no key of the issuer has its kid and algorithm');
     if (trust.jwks !== null) {
       const key = await this.storedKeys(trust).find(kid, alg);
-      if (key === null) throw unknown;
+      if (key === null) throw unknown();
       return key;
     }
     const known = this.of(trust.issuer);
@@ -80,7 +80,7 @@ export class IssuerKeys {
     if (!this.isFresh(known))
       throw new RejectedToken('keys_unavailable', 'the keys of the issuer could not be read');
     const key = await known.keys!.find(kid, alg);
-    if (key === null) throw unknown;
+    if (key === null) throw unknown();
     return key;
   }
 

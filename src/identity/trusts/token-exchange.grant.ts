@@ -17,6 +17,8 @@ const NOT_ACCEPTED = 'The token was not accepted.';
 @Injectable()
 export class TokenExchangeGrant implements OauthGrant {
   readonly type = 'urn:ietf:params:oauth:grant-type:token-exchange';
+  readonly name = 'exchange';
+  readonly counts: ReadonlyMap<string, number>;
 
   constructor(
     private readonly exchanges: ExchangeService,
@@ -24,6 +26,7 @@ export class TokenExchangeGrant implements OauthGrant {
     grants: OauthGrants,
     endpoints: OauthEndpoints,
   ) {
+    this.counts = exchanges.counts;
     grants.add(this);
     endpoints.assertion = (parameters, address) => this.assertion(parameters, address);
   }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { countOfChanges } from '../../database/change-counter.js';
+import { countOfChanges, LatestReading } from '../../database/change-counter.js';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
 import type { Terms } from './check-claims.js';
@@ -19,7 +19,9 @@ export type KnownTrust = Terms & Pick<Trust, 'id' | 'name' | 'version' | 'jwks' 
 @Injectable()
 export class TrustDirectory {
   private byName: ReadonlyMap<string, KnownTrust> = new Map();
-  private counted = -1n;
+  private readonly latest = new LatestReading<Row>((rows) => {
+    this.byName = new Map(rows.filter(({ id }) => id !== null).map((row) => [row.name, row]));
+  });
 
   constructor(
     private readonly dataSource: DataSource,
@@ -29,7 +31,7 @@ export class TrustDirectory {
     database.whenReady(() => this.refresh());
     feed.subscribe('trusts', {
       onChange: null,
-      compare: async (client) => this.keep((await client.query<Row>(READ)).rows),
+      compare: (client) => this.latest.take(async () => (await client.query<Row>(READ)).rows),
     });
   }
 
@@ -45,15 +47,7 @@ export class TrustDirectory {
 
   /** Reads the trusts now, so that a change made by this process takes effect before its response. */
   async refresh(): Promise<void> {
-    this.keep(await this.dataSource.query<Row[]>(READ));
-  }
-
-  /** An older reading never replaces a newer one. */
-  private keep(rows: readonly Row[]): void {
-    const counted = BigInt(rows[0]!.counted);
-    if (counted < this.counted) return;
-    this.counted = counted;
-    this.byName = new Map(rows.filter(({ id }) => id !== null).map((row) => [row.name, row]));
+    await this.latest.take(() => this.dataSource.query<Row[]>(READ));
   }
 }
 

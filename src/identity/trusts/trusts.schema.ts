@@ -71,6 +71,7 @@ export const trustSchema = z
     last_used_at: timestamp(
       'When it last issued a token, updated with a delay of some seconds; null: never.',
     ).nullable(),
+    live_tokens: z.int().meta({ description: 'How many of its tokens work now.', example: 3 }),
     version: version(),
   })
   .meta({ id: 'Trust' });

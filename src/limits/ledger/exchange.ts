@@ -4,6 +4,7 @@ import { RenewedConnection } from '../../database/renewed-connection.js';
 import { describeError } from '../../errors/describe-error.js';
 import { FailingSpell } from '../../platform/failing-spell.js';
 import { Durations } from '../../observability/durations.js';
+import type { Regressions } from '../../regressions/regressions.service.js';
 import { OutageLog } from '../../request-log/writer/outage-log.js';
 import { type HoldEntry, HoldMeter, type HoldResult } from './hold-meter.js';
 import type { Meter } from './meter.js';
@@ -27,7 +28,8 @@ const DURATION_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 
 /** The exchange of one kind of limits. */
 interface Channel {
-  readonly query: pg.QueryConfig;
+  /** Of the function in Postgres, and part of the name of the statement. */
+  readonly name: string;
   /** Between the starts of two exchanges; for each process there is, at least the second. */
   readonly spacingMs: number;
   readonly spacingPerProcessMs: number;
@@ -35,10 +37,7 @@ interface Channel {
 
 /** Limits of keys and teams: at most ten exchanges a second. */
 const OWN: Channel = {
-  query: {
-    name: 'limit_exchange',
-    text: 'SELECT limit_exchange($1, $2, make_interval(secs => $3), $4, $5, $6) AS result',
-  },
+  name: 'limit_exchange',
   spacingMs: 100,
   spacingPerProcessMs: 0,
 };
@@ -47,13 +46,18 @@ const OWN: Channel = {
  * commits of 5 ms that is about 100 exchanges a second, of which all processes together ask for half at most.
  */
 const HOT: Channel = {
-  query: {
-    name: 'limit_exchange_hot',
-    text: 'SELECT limit_exchange_hot($1, $2, make_interval(secs => $3), $4, $5, $6) AS result',
-  },
+  name: 'limit_exchange_hot',
   spacingMs: 500,
   spacingPerProcessMs: 20,
 };
+
+/** Nothing is exchanged on another server than $7: what it has lost is not put back yet. */
+const exchangeOf = (name: string): pg.QueryConfig => ({
+  name,
+  text: `
+    SELECT CASE WHEN same THEN ${name}($1, $2, make_interval(secs => $3), $4, $5, $6) END AS result, same
+    FROM (SELECT $7::timestamptz IS NULL OR pg_postmaster_start_time() = $7 AS same) server`,
+});
 
 interface Result {
   processes: number;
@@ -77,6 +81,8 @@ export interface ExchangeOptions {
   voidMs: number;
   /** For limits that many replicas share. */
   isHot?: boolean;
+  /** Says on which server limits may be exchanged; absent: on any. */
+  regressions?: Pick<Regressions, 'admitted' | 'doubt' | 'server'>;
 }
 
 /** Who must know how exchanges end. */
@@ -169,7 +175,7 @@ export class LedgerExchange {
       let succeeded, due;
       do {
         due = this.due.size;
-        succeeded = await this.exchange();
+        succeeded = await this.exchange(this.options.regressions?.server ?? null);
         // Those that other transactions keep locked stay due.
       } while (succeeded && this.due.size > 0 && this.due.size < due);
     }
@@ -185,23 +191,35 @@ export class LedgerExchange {
   private run(): void {
     this.timer = null;
     this.isWanted = false;
-    this.underWay = this.exchange().then((succeeded) => {
+    this.underWay = this.exchangeLater().then((succeeded) => {
       this.underWay = null;
       this.listener.ended(succeeded);
       if (this.isWanted || this.due.size > 0) this.wake();
     });
   }
 
-  /** @returns false if it failed */
-  private async exchange(): Promise<boolean> {
+  /** Calls go on with what this process holds while it waits. @returns false if it failed */
+  private async exchangeLater(): Promise<boolean> {
+    const { regressions } = this.options;
+    this.startedAt = performance.now();
+    try {
+      return await this.exchange(regressions === undefined ? null : await regressions.admitted());
+    } catch (error) {
+      this.failed(error, this.startedAt);
+      return false;
+    }
+  }
+
+  /** @param server the only one on which it is executed; null: any @returns false if it failed */
+  private async exchange(server: string | null): Promise<boolean> {
     const askedAt = performance.now();
     this.startedAt = askedAt;
     const sent = this.collect(askedAt);
     try {
       const client = await this.connection.open();
       const sentAt = performance.now();
-      const { rows } = await client.query<{ result: Result | null }>({
-        ...this.channel.query,
+      const { rows } = await client.query<{ result: Result | null; same: boolean }>({
+        ...exchangeOf(this.channel.name),
         values: [
           this.options.process,
           ++this.seq,
@@ -209,9 +227,14 @@ export class LedgerExchange {
           JSON.stringify(this.periods.asked()),
           JSON.stringify(sent.holds),
           JSON.stringify(sent.rates),
+          server,
         ],
       });
-      const { result } = rows[0]!;
+      const { result, same } = rows[0]!;
+      if (!same) {
+        this.options.regressions?.doubt();
+        throw new Error('Postgres is another server than before, and is compared with this process first');
+      }
       if (result === null) throw new Error('Postgres has executed a newer message of this process');
       this.apply(sent, result, sentAt, askedAt);
       this.confirmedAt = askedAt;
@@ -225,16 +248,20 @@ export class LedgerExchange {
       this.outage.ended('Limits are exchanged with Postgres again.');
       return true;
     } catch (error) {
-      this.failure = error as Error;
-      this.failingSince = Math.min(this.failingSince, askedAt);
-      this.connectedAt = Infinity;
-      this.failing.failed();
-      this.counts.failed++;
       this.repeat(sent, new Set());
-      if (!this.stopped) this.outage.report('Limits cannot be exchanged with Postgres', describeError(error));
+      this.failed(error, askedAt);
       await this.connection.close();
       return false;
     }
+  }
+
+  private failed(error: unknown, askedAt: number): void {
+    this.failure = error as Error;
+    this.failingSince = Math.min(this.failingSince, askedAt);
+    this.connectedAt = Infinity;
+    this.failing.failed();
+    this.counts.failed++;
+    if (!this.stopped) this.outage.report('Limits cannot be exchanged with Postgres', describeError(error));
   }
 
   private collect(now: number): Sent {

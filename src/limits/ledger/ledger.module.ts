@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { LimitRulesModule } from '../../limit-rules/limit-rules.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
+import { RegressionsModule } from '../../regressions/regressions.module.js';
 import { RequestLogModule } from '../../request-log/request-log.module.js';
 import { LedgerService } from './ledger.service.js';
 import { LimitHold } from './limit-hold.entity.js';
@@ -20,6 +21,7 @@ import { SpentFolding } from './spent-folding.service.js';
     TypeOrmModule.forFeature([LimitMeter, LimitHold, LimitProcess, LimitHotProcess, LimitSlot, LimitSpent]),
     LimitRulesModule,
     ObservabilityModule,
+    RegressionsModule,
     RequestLogModule
   ],
   providers: [RuleCache, LedgerService, LimitMetrics, SpentFolding],

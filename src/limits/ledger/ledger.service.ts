@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationShutdown, Optional } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
@@ -7,6 +7,7 @@ import { directUrl, required, type Settings } from '../../config/settings.js';
 import { ChangeFeed } from '../../database/change-feed.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
+import { Regressions } from '../../regressions/regressions.service.js';
 import { Journal } from '../../request-log/journal/journal.js';
 import { runOf } from '../../request-log/journal/run-directories.js';
 import { Ledger } from './ledger.js';
@@ -51,6 +52,7 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
     database: DatabaseService,
     journal: Journal,
     @InjectSettings() env: Settings,
+    @Optional() @Inject(Regressions) regressions?: Regressions,
   ) {
     const voidMs = env.keyCacheStaleMs + VOID_MS;
     super(rules, {
@@ -59,12 +61,20 @@ export class LedgerService extends Ledger implements OnApplicationShutdown {
       voidMs,
       staleMs: env.keyCacheStaleMs,
       withoutDatabase: env.limitsWithoutDatabase,
+      ...(regressions !== undefined && { regressions }),
     });
     this.voidMs = voidMs;
     const keyFor = (use: string) => createHmac('sha256', required(env, 'masterKey')).update(use).digest();
     this.subjectKey = keyFor('postern end users');
     this.sessionKey = keyFor('postern sessions');
     feed.listen('postern_limit_recall', (payload) => this.recall(payload));
+    // Charges are back with their rows by then.
+    regressions?.onRegression('claims', {
+      putBack: () => {
+        this.exchangeAll();
+        return Promise.resolve({});
+      },
+    });
     database.whenReady(() => {
       this.start();
       return Promise.resolve();

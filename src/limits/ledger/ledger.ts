@@ -90,7 +90,8 @@ export class Ledger implements ChargeKeeper {
     };
     this.exchange = new LedgerExchange(options, this.clock, this.periods, listener);
     this.hotExchange = new LedgerExchange({ ...options, isHot: true }, this.clock, this.periods, listener);
-    rules.listen(({ lowered }) => {
+    rules.listen(({ lowered, areOthers }) => {
+      if (areOthers) this.meters.rulesChanged();
       if (lowered.length > 0) this.returnUnused((meter) => lowered.includes(meter.rule));
     });
   }
@@ -177,6 +178,11 @@ export class Ledger implements ChargeKeeper {
   private readonly request = (meter: Meter): void => {
     (meter.rule.isHot ? this.hotExchange : this.exchange).request(meter);
   };
+
+  /** States what this process holds of every limit again: Postgres may have lost it. */
+  exchangeAll(): void {
+    for (const meter of this.meters.all()) this.request(meter);
+  }
 
   private returnUnused(isMeant: (meter: Meter) => boolean): void {
     const now = performance.now();

@@ -26,9 +26,12 @@ export class LimitMetrics {
       'result',
     );
     on.histogram(
-      new DurationMetric('postern_limit_exchange_seconds', 'Duration of exchanges that succeeded.', () => [
-        [{}, ledger.exchange.durations],
-      ]),
+      new DurationMetric(
+        'postern_limit_exchange_seconds',
+        'Duration of exchanges that succeeded.',
+        [],
+        () => [[{}, ledger.exchange.durations]],
+      ),
     );
     on.gauge(
       'postern_limit_waiting_calls',

@@ -73,7 +73,8 @@ export abstract class Meter {
   constructor(
     readonly rule: LimitRule,
     readonly subject: string,
-    readonly period: Period,
+    /** In another time zone, a period that begins at the same time may end at another. */
+    public period: Period,
     /** Called when the meter should be part of an exchange soon. */
     private readonly request: (meter: Meter) => void,
     protected readonly clock: PostgresClock,

@@ -67,7 +67,7 @@ function has(meter: Meter, amount: number, now: number): boolean {
 export class Meters {
   private readonly byKey = new Map<string, Meter>();
   /** The newest meter of each rule, for most calls the only one. */
-  private readonly newest = new Map<LimitRule, Map<string, Meter>>();
+  private newest = new Map<LimitRule, Map<string, Meter>>();
   /** Those of the calls of a set, by their subjects, while none of them is forgotten. */
   private ofCalls = new WeakMap<RuleSet, Map<string, CallMeters>>();
 
@@ -110,6 +110,7 @@ export class Meters {
       meter = new Kind(rule, subject, period, this.request, this.clock);
       this.byKey.set(key, meter);
     }
+    meter.period = period;
     if (newest === undefined || newest.period.begins < period.begins) {
       const bySubject = this.newest.get(rule) ?? new Map<string, Meter>();
       this.newest.set(rule, bySubject.set(subject, meter));
@@ -139,6 +140,12 @@ export class Meters {
     const found = new CallMeters(meters);
     known.set(key, found);
     return found;
+  }
+
+  /** Rules may have another time zone: which meter counts a call is looked up again. */
+  rulesChanged(): void {
+    this.newest = new Map();
+    this.ofCalls = new WeakMap();
   }
 
   /** Removes those that nobody uses. */

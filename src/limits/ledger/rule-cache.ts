@@ -137,9 +137,12 @@ export class RuleCache {
       seen.add(row.id);
       const amount = BigInt(row.amount);
       let rule = this.rules.get(row.id);
-      // Another object has other meters, which know nothing of the calls under way.
-      if (rule === undefined || hasOtherPeriods(rule, row.time_zone)) {
+      if (rule === undefined) {
         this.rules.set(row.id, (rule = ruleOf(row.id, row)));
+        areOthers = true;
+      }
+      if (hasOtherPeriods(rule, row.time_zone)) {
+        rule.timeZone = row.time_zone;
         areOthers = true;
       }
       if (rule.mode !== row.mode || rule.unpriced !== row.unpriced) areOthers = true;
@@ -175,7 +178,7 @@ function versionOf(rows: readonly RuleRow[]): bigint {
   return BigInt(rows[0]!.version);
 }
 
-/** In another time zone, days, weeks and months begin at other times. */
+/** In another time zone, days, weeks and months may begin at other times. */
 function hasOtherPeriods(rule: LimitRule, timeZone: string): boolean {
   return rule.timeZone !== timeZone && hasPeriods(rule);
 }

@@ -22,7 +22,6 @@ export interface LimitRule {
   readonly each: Each;
   readonly resource: LimitResource;
   readonly period: LimitPeriod;
-  readonly timeZone: string;
   /** limit_rule.filter */
   readonly filter: string;
   /** Only calls to these count. */
@@ -33,6 +32,7 @@ export interface LimitRule {
   readonly isHot: boolean;
   /** Requests, tokens, calls, or billionths of a US dollar. */
   amount: bigint;
+  timeZone: string;
   mode: BudgetMode;
   unpriced: UnpricedMode;
   reservation: ReservationMode;

@@ -33,8 +33,11 @@ const sharesOf = (charged: string, which: string) => `
  * rules are looked up a few times, not for each row; periods begin at a quarter of an hour in every time
  * zone. A meter that another statement has locked is waited for; all statements lock meters in the order of their
  * primary key.
+ *
+ * @param result see ChargeKeeper
  */
-export function settlement(charged: string, written = ''): string {
+export function settlement(charged: string, written = '', result = ''): string {
+  const [parts, end] = result === '' ? ['', ''] : [', parts AS (', `) ${result}`];
   return `
     WITH ${written === '' ? '' : `${written},`} added AS (
 ${sharesOf(charged, 'amount > 0')}
@@ -45,14 +48,14 @@ ${sharesOf(charged, 'amount > 0')}
       ON CONFLICT (rule_id, subject, window_start)
       DO UPDATE SET spent = LEAST(m.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint,
         admitted_at = GREATEST(m.admitted_at, EXCLUDED.admitted_at)
-      RETURNING 1)
+      RETURNING 1)${parts}
     INSERT INTO limit_spent AS p (rule_id, subject, window_start, part, spent, admitted_at)
     SELECT rule_id, subject, window_start, pg_backend_pid() % 64, spent, last FROM added
     WHERE rank > 0 AND (SELECT count(*) FROM settled) >= 0
     ORDER BY rank, rule_id, subject, window_start
     ON CONFLICT (rule_id, subject, window_start, part)
     DO UPDATE SET spent = LEAST(p.spent::numeric + EXCLUDED.spent, ${MAX_SPENT})::bigint,
-      admitted_at = GREATEST(p.admitted_at, EXCLUDED.admitted_at)`;
+      admitted_at = GREATEST(p.admitted_at, EXCLUDED.admitted_at)${end}`;
 }
 
 /**

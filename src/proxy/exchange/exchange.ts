@@ -3,6 +3,7 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import type { ResponseRecorder } from '../../idempotency/response-recorder.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { Call } from '../call.js';
+import { otherTeam } from '../../providers/provider-access.js';
 import { noteRejection } from '../../providers/provider.js';
 import {
   bodyLength,
@@ -100,16 +101,19 @@ export class Exchange implements BodyOwner, PooledCall {
     sendBody(this, this.services.settings.maxBodyBytes);
   }
 
-  /** Journals the start of the call, unless its key was revoked while its body was awaited. */
-  protected begin(begun: (error: GatewayError | null) => void): void {
+  /** Journals the start of the call, unless its key was revoked, or its provider given to another team, while its body was awaited. */
+  protected begin(begun: (error: GatewayError | null) => void, isWhole: boolean): void {
     const isValid = this.services.keys.isStillValid(this.req);
-    if (isValid instanceof Promise) isValid.then((valid) => this.beginIf(valid, begun), begun);
-    else this.beginIf(isValid, begun);
+    if (isValid instanceof Promise) isValid.then((valid) => this.beginIf(valid, begun, isWhole), begun);
+    else this.beginIf(isValid, begun, isWhole);
   }
 
-  private beginIf(isValid: boolean, begun: (error: GatewayError | null) => void): void {
-    if (isValid) this.services.log.begin(this.record, begun);
-    else begun(new GatewayError('invalid_api_key'));
+  private beginIf(isValid: boolean, begun: (error: GatewayError | null) => void, isWhole: boolean): void {
+    const { log, providers } = this.services;
+    if (!isValid) begun(new GatewayError('invalid_api_key'));
+    else if (providers.isOfOtherTeam(this.call.provider.name, this.req.caller.grant.teamId))
+      begun(otherTeam('provider'));
+    else log.begin(this.record, begun, isWhole);
   }
 
   send(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
@@ -120,7 +124,7 @@ export class Exchange implements BodyOwner, PooledCall {
       if (this.phase !== 'done' && error === null) return this.dispatch(body, length);
       this.pool.cancelReservation();
       if (this.phase !== 'done') this.settle(error!);
-    });
+    }, Buffer.isBuffer(body));
   }
 
   protected dispatch(body: Buffer | StreamedBody | Iterable<Buffer> | null, length?: string): void {
@@ -243,7 +247,8 @@ export class Exchange implements BodyOwner, PooledCall {
         this.writer.end(last);
         return false;
       });
-      if (this.clientLeft) this.settle();
+      // Later: the provider's connection is free once undici has seen the end of this response.
+      if (this.clientLeft) setImmediate(() => this.phase !== 'done' && this.settle());
     });
   }
 

@@ -45,7 +45,8 @@ const FORMS: Record<GatewayErrorCode, Omit<GatewayErrorForm, 'status'>> = {
   },
   endpoint_not_allowed: {
     final: true,
-    message: 'This gateway key may only use inference endpoints. Ask for a key with "endpoints": "all".',
+    message:
+      'This gateway key may only use inference endpoints here. Ask for a key with "endpoints": "own" and a provider of its team, or with "all".',
   },
   provider_not_allowed: { final: true, message: 'This gateway key may not use this provider.' },
   model_not_allowed: {
@@ -178,7 +179,7 @@ export function gatewayErrorResponse(
   target?: string,
 ): GatewayErrorResponse {
   const form = formOf(error);
-  const { type, headers: further, message = form.message } = error.given;
+  const { type, headers: further, message = form.message, code = error.code } = error.given;
   const isOfBedrock = isBedrock(target);
   const body = Buffer.from(
     JSON.stringify(
@@ -186,7 +187,7 @@ export function gatewayErrorResponse(
         ? { type: 'error', error: { type: type?.anthropic ?? anthropicType(form.status), message } }
         : {
             ...(isOfBedrock && { message }),
-            error: { message, type: type?.openai ?? openaiType(form.status), param: null, code: error.code },
+            error: { message, type: type?.openai ?? openaiType(form.status), param: null, code },
           },
     ),
   );

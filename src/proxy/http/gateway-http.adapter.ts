@@ -18,7 +18,9 @@ import { sendGatewayError } from './send-error.js';
 import { lingerOverUnreadBody } from './unread-body.js';
 
 /** With ADMIN_PORT, these paths exist on that port only. */
-const ADMIN_ONLY = /^\/(?:admin|console|docs|docs-json|metrics)(?:[/?]|$)/;
+const ADMIN_ONLY = /^\/(?:admin|console|device|docs|docs-json|metrics)(?:[/?]|$)/;
+/** The same for where clients get tokens, which is beside the calls. */
+const CLIENTS_ONLY = /^\/(?:oauth|managed|\.well-known\/oauth-authorization-server)(?:[/?]|$)/;
 /** The routes of ProxyController. */
 const CALL_ROUTES: unknown[] = ['/v1/{*path}', '/p/{*path}'];
 /** A path that matches no call: its first segment is plain text, and not that of a call. */
@@ -56,7 +58,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
   open: ((port: number, host: string | undefined) => Promise<void>) | null = null;
   /** Set by ProxyModule. */
   fastPath: CallRunner | null = null;
-  /** Endpoints of the gateway's own below the paths of calls, for requests without a key. Set by OauthModule. */
+  /** Endpoints of the gateway's own below the paths of calls, for requests that no provider knows. Set by OauthModule. */
   ownEndpoints: OwnEndpoints | null = null;
   private readonly routing = new Logger('Proxy');
   private isFast = false;
@@ -207,7 +209,7 @@ export class GatewayHttpAdapter extends ExpressAdapter {
         req.call = new Call(id, req, res);
         req.originalUrl = raw;
         if (target.path.includes('%')) req.url = target.provider === null ? ESCAPED_PATH.v1 : ESCAPED_PATH.p;
-      } else if (side === 'calls' && ADMIN_ONLY.test(raw)) {
+      } else if (side !== 'all' && (side === 'calls' ? ADMIN_ONLY : CLIENTS_ONLY).test(raw)) {
         throw new GatewayError('not_found');
       }
     } catch (error) {
@@ -218,9 +220,20 @@ export class GatewayHttpAdapter extends ExpressAdapter {
     }
     // Not on calls: what a provider sends is forwarded as it is.
     if (target === null) res.setHeader('x-content-type-options', 'nosniff');
-    if (target !== null && this.ownEndpoints?.takes(req, target))
-      void this.ownEndpoints.answer(req, res, target);
-    else if (target !== null && this.useFastPath(app)) this.fastPath!.run(req, res);
+    if (target === null || this.ownEndpoints === null) return this.forward(app, req, res, target !== null);
+    const own = this.ownEndpoints;
+    const taken = own.takes(req, target);
+    if (taken === false) this.forward(app, req, res, true);
+    else if (taken === true) void own.respond(req, res, target);
+    else
+      void taken.then((isTaken) => {
+        if (isTaken) void own.respond(req, res, target);
+        else if (!req.socket.destroyed) this.forward(app, req, res, true);
+      });
+  }
+
+  private forward(app: Express, req: Request, res: Response, isCall: boolean): void {
+    if (isCall && this.useFastPath(app)) this.fastPath!.run(req, res);
     else app(req, res);
   }
 
@@ -246,8 +259,8 @@ export class GatewayHttpAdapter extends ExpressAdapter {
 
 /** See OauthEndpoints. */
 interface OwnEndpoints {
-  takes(req: Request, target: RequestTarget): boolean;
-  answer(req: Request, res: Response, target: RequestTarget): Promise<void>;
+  takes(req: Request, target: RequestTarget): boolean | Promise<boolean>;
+  respond(req: Request, res: Response, target: RequestTarget): Promise<void>;
 }
 
 /** See FastPath. */

@@ -13,11 +13,7 @@ declare module '../../auth/caller.js' {
   }
 }
 
-/**
- * The policies of calls: those of the gateway, and those of an organisation's own modules, each a `@CallPolicy()`.
- *
- * @beta
- */
+/** The policies of calls: those of the gateway, and those of an organisation's own modules, each a `@CallPolicy()`. */
 @Injectable()
 export class CallPolicies implements OnModuleInit {
   private policies: readonly CallPolicy[] = [];

@@ -7,8 +7,6 @@ import type { PolicyCall } from './policy-call.js';
 /**
  * Decides whether a call is forwarded. It is called after the key and the route were checked and before the call is
  * journalled, so a rejected call has no row; `postern_refusals_total` counts it.
- *
- * @beta
  */
 export interface CallPolicy {
   /** Policies run in ascending order; by default 0. The gateway's own model rules have -100. */
@@ -52,16 +50,10 @@ export const PolicyClass = DiscoveryService.createDecorator();
  *     export class ClosingDayPolicy implements CallPolicy {
  *
  * The start fails if Nest would not make it then, as with a dependency in request scope: calls would be forwarded unasked.
- *
- * @beta
  */
 export function CallPolicy(): ClassDecorator {
   return applyDecorators(Injectable(), PolicyClass());
 }
 
-/**
- * What a policy returns for a call that it admits.
- *
- * @beta
- */
+/** What a policy returns for a call that it admits. */
 export type Admission = CallTicket | null | undefined | void;

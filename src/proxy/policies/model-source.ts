@@ -9,8 +9,6 @@ import { COMMON_POSTS, PROVIDER_ENDPOINTS } from '../../providers/inference-endp
  * - `query`: the `model` parameter; WebSockets
  * - `list`: nowhere; `GET /v1/models` lists models
  * - `none`: nowhere that could be checked: files, batches, and everything unknown
- *
- * @beta
  */
 export type ModelSource = 'body' | 'path' | 'query' | 'list' | 'none';
 

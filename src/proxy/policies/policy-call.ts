@@ -10,7 +10,7 @@ import type { Grant } from '../../auth/caller.js';
 import { overridesTarget } from '../../auth/endpoint-rule.js';
 import { defineGatewayError, GatewayError } from '../../errors/gateway-error.js';
 import type { Provider } from '../../providers/provider.js';
-import type { Attribution } from '../../request-log/attribution.js';
+import { type Attribution, withTags } from '../../request-log/attribution.js';
 import type { Reservation } from '../../request-log/charges.js';
 import {
   checkLength,
@@ -39,40 +39,32 @@ const BODY_NOT_DETERMINED = defineGatewayError('body_not_determined', {
  *
  * @returns null to leave it as it is
  * @throws if it cannot be read
- * @beta
  */
 export type ResponseFilter = (body: Buffer) => Buffer | null;
 
-/**
- * A call as policies see it, before it is forwarded. Everything read from the body is read when it is asked for.
- *
- * @beta
- */
+/** A call as policies see it, before it is forwarded. Everything read from the body is read when it is asked for. */
 export class PolicyCall {
-  /** The request body as the client sent it; null if there is none or no policy needs it. */
-  body: Buffer | null = null;
   /**
    * The chunks read of a body that turned out to be too large to gather; the rest of it is streamed.
    *
    * @internal
    */
   prefix: readonly Buffer[] | null = null;
-  /** What is forwarded in place of `body`; null if it is forwarded as it is. */
-  replacement: Buffer | null = null;
   /**
    * Which providers get `replacement`; the others get `body`.
    *
    * @internal
    */
   isReplacedFor: (provider: Provider) => boolean = () => true;
-  /** What changes the response body; null if it is sent as it is. */
-  responseFilter: ResponseFilter | null = null;
   /**
    * What `responseFilter` changes, for `x-gateway-altered`.
    *
    * @internal
    */
   filtered: string | null = null;
+  private sentBody: Buffer | null = null;
+  private forwardedBody: Buffer | null = null;
+  private filter: ResponseFilter | null = null;
   private json: JsonMembers | null = null;
   private multipart: NamedModel | null = null;
   private named: NamedModel | null = null;
@@ -88,6 +80,26 @@ export class PolicyCall {
 
   /** @internal */
   constructor(private readonly req: Request) {}
+
+  /** The request body as the client sent it; null if there is none or no policy needs it. */
+  get body(): Buffer | null {
+    return this.sentBody;
+  }
+
+  /** What is forwarded in place of `body`; null if it is forwarded as it is. */
+  get replacement(): Buffer | null {
+    return this.forwardedBody;
+  }
+
+  /** @internal Policies call replaceBody(), which the row and the response mention. */
+  set replacement(body: Buffer | null) {
+    this.forwardedBody = body;
+  }
+
+  /** What changes the response body; null if it is sent as it is. */
+  get responseFilter(): ResponseFilter | null {
+    return this.filter;
+  }
 
   /** UUIDv7: `x-gateway-request-id`, and the ID of the row. */
   get id(): string {
@@ -147,6 +159,17 @@ export class PolicyCall {
   /** The session that its headers name, as the client says; null if they name none. */
   get session(): string | null {
     return this.req.call.record.origin.attribution?.sessionId ?? null;
+  }
+
+  /**
+   * Adds tags to the row of the call. They replace tags of the client with the same names; a row has at most eight, and those
+   * of the client that exceed that are dropped.
+   *
+   * @param tags names and values of 1 to 64 characters
+   */
+  addTags(tags: Readonly<Record<string, string>>): void {
+    const { record } = this.req.call;
+    record.attribution = withTags(record.attribution, tags);
   }
 
   /** Where the request names its model. */
@@ -267,7 +290,7 @@ export class PolicyCall {
    * @param isFor which targets of a route get them
    */
   replaceBody(body: Buffer, what: string, isFor = this.isReplacedFor): void {
-    this.replacement = body;
+    this.forwardedBody = body;
     this.isReplacedFor = isFor;
     this.req.call.record.altered = what;
   }
@@ -304,7 +327,7 @@ export class PolicyCall {
 
   /** Changes the response body, which is gathered for it: at most 8 MiB. @param what for `x-gateway-altered` and the row */
   filterResponse(filter: ResponseFilter, what: string): void {
-    this.responseFilter = filter;
+    this.filter = filter;
     this.filtered = what;
   }
 
@@ -316,7 +339,7 @@ export class PolicyCall {
    * @internal
    */
   gathered(body: Buffer): Promise<void> | undefined {
-    this.body = body;
+    this.sentBody = body;
     const type = this.req.headers['content-type'] ?? '';
     if (MULTIPART.test(type)) return this.readMultipart(body, type);
     return undefined;

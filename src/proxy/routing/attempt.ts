@@ -71,9 +71,9 @@ export class Attempt extends Exchange {
     }
   }
 
-  protected override begin(begun: (error: GatewayError | null) => void): void {
+  protected override begin(begun: (error: GatewayError | null) => void, isWhole: boolean): void {
     if (this.before === null) {
-      super.begin(begun);
+      super.begin(begun, isWhole);
       return;
     }
     this.call.record = this.record;

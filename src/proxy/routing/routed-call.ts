@@ -1,9 +1,10 @@
 import type { Request } from 'express';
-import { allowsEndpoint } from '../../auth/endpoint-rule.js';
+import { allowsEndpoint, ruleAt } from '../../auth/endpoint-rule.js';
 import { modelFromPath } from '../../bodies/path-model.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { COMMON_POSTS, isAnthropic } from '../../providers/inference-endpoints.js';
 import type { Provider } from '../../providers/provider.js';
+import { isOpenTo } from '../../providers/provider-access.js';
 import type { ProvidersService } from '../../providers/providers.service.js';
 import type { CallRecord } from '../../request-log/call-record.js';
 import { chooseTarget, hashOf, type Route, type Target } from '../../routes/route.js';
@@ -68,8 +69,8 @@ export class RoutedCall {
     }
     let isForbidden = false;
     for (const { provider: name } of targets) {
-      const provider = this.providers.find(name);
-      if (provider === null || !this.mayHaveCredential(provider)) continue;
+      const provider = this.find(name);
+      if (provider === null) continue;
       if (this.allows(provider)) {
         this.use(provider);
         this.pathModel = this.pathModelOf(provider);
@@ -84,8 +85,8 @@ export class RoutedCall {
   /** The providers that the call may be sent to. */
   targetProviders(): Provider[] {
     return this.route.targets
-      .map(({ provider }) => this.providers.find(provider))
-      .filter((one) => one !== null && this.mayHaveCredential(one) && this.allows(one)) as Provider[];
+      .map(({ provider }) => this.find(provider))
+      .filter((one) => one !== null && this.allows(one)) as Provider[];
   }
 
   /** What responses depend on besides the request: the targets, and their own names of models. */
@@ -108,13 +109,8 @@ export class RoutedCall {
   candidates(model: string): { provider: string; model: string }[] {
     const found = [];
     for (const { provider: name, models } of this.route.targets) {
-      const provider = this.providers.find(name);
-      if (
-        provider !== null &&
-        this.mayHaveCredential(provider) &&
-        this.allows(provider) &&
-        this.readsModel(provider)
-      )
+      const provider = this.find(name);
+      if (provider !== null && this.allows(provider) && this.readsModel(provider))
         found.push({ provider: name, model: models?.get(model) ?? model });
     }
     return found;
@@ -165,7 +161,7 @@ export class RoutedCall {
     if (route.strategy === 'spread')
       this.affinity = hashOf(record.attribution?.sessionId ?? req.caller.grant.keyId);
     route.budget.called(now);
-    this.following = this.find(now, true);
+    this.following = this.choose(now, true);
     if (this.following === null) this.reject();
     this.advance();
     record.attempt = { callId: record.origin.id, number: 1 };
@@ -178,7 +174,7 @@ export class RoutedCall {
   findNext(): boolean {
     if (this.attempts >= this.route.maxAttempts) return false;
     const now = performance.now();
-    const found = this.find(now, false);
+    const found = this.choose(now, false);
     if (found === null || !this.route.budget.take(now)) return false;
     this.following = found;
     return true;
@@ -232,15 +228,15 @@ export class RoutedCall {
     return this.route.retryOn[cause];
   }
 
-  private find(now: number, orResting: boolean): Choice | null {
+  private choose(now: number, orResting: boolean): Choice | null {
     const { route } = this;
     for (;;) {
       const i = chooseTarget(route, this.excluded, this.affinity, now, orResting);
       if (i === -1) return null;
       this.excluded |= 1 << i;
       const target = route.targets[i]!;
-      const provider = this.providers.find(target.provider);
-      if (provider === null || !this.mayHaveCredential(provider)) continue;
+      const provider = this.find(target.provider);
+      if (provider === null) continue;
       if (!this.allows(provider) || !this.canSign(provider)) continue;
       if (this.admitted?.isModelRequired === true && !this.readsModel(provider)) continue;
       if (target.models === null) return { target, provider, body: null, model: null };
@@ -295,16 +291,21 @@ export class RoutedCall {
     });
   }
 
-  private mayHaveCredential(provider: Provider): boolean {
-    return !provider.forwardsCredentials || mayHaveCredential(this.route, provider, this.providers);
+  /** A provider that may have the call; null if there is none. It may have been given to another team since the call began. */
+  private find(name: string): Provider | null {
+    const provider = this.providers.find(name);
+    if (provider === null || !isOpenTo(provider, this.req.caller.grant.teamId)) return null;
+    const mayHave = !provider.forwardsCredentials || mayHaveCredential(this.route, provider, this.providers);
+    return mayHave ? provider : null;
   }
 
-  private allows({ endpoints, basePath }: Provider): boolean {
+  private allows(provider: Provider): boolean {
+    const { endpoints, basePath } = provider;
     const { caller, method, rawHeaders } = this.req;
     const at = this.req.target.provider === null ? 0 : withoutBasePath(this.endpoint, basePath);
     const endpoint = this.endpoint.slice(at);
     const query = this.upstreamPath.slice(this.endpoint.length);
-    return allowsEndpoint(caller.grant.endpoints, method, endpoint, rawHeaders, query, endpoints);
+    return allowsEndpoint(ruleAt(caller.grant, provider), method, endpoint, rawHeaders, query, endpoints);
   }
 
   /** Points the request at a provider. */

@@ -59,6 +59,7 @@ export class IdempotentForwarder {
       return;
     }
     call.recorder = claim;
+    call.record.claim = id.toString('base64url');
     try {
       await this.forwarder.forward(call);
     } finally {

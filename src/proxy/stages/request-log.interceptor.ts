@@ -10,6 +10,7 @@ import type { CallerSecrets } from '../../request-log/column-domains.js';
 import { ClientAddress } from '../../platform/client-address.js';
 import { RequestLogService } from '../../request-log/request-log.service.js';
 import type { Call } from '../call.js';
+import type { Grant } from '../../auth/caller.js';
 
 /**
  * Opens the record of a call before its handler, and closes it when the handler's promise settles: when the last byte is
@@ -22,6 +23,7 @@ export class RequestLogInterceptor implements NestInterceptor {
   private readonly keepsUserAgent: boolean;
   private readonly attribution: Settings['attribution'];
   private readonly userHeaders: readonly string[];
+  private readonly subjects: Settings['requestLogSubject'];
 
   constructor(
     private readonly log: RequestLogService,
@@ -31,6 +33,7 @@ export class RequestLogInterceptor implements NestInterceptor {
     this.keepsUserAgent = env.requestLogClient !== 'none';
     this.attribution = env.attribution;
     this.userHeaders = env.userHeaders;
+    this.subjects = env.requestLogSubject;
   }
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -61,6 +64,7 @@ export class RequestLogInterceptor implements NestInterceptor {
       id,
       keyId: caller.grant.keyId,
       teamId: caller.grant.teamId,
+      subject: this.subjects === 'none' ? null : shownSubject(caller.grant, this.subjects),
       key: secretsOf(req),
       provider: provider.name,
       path: target.path,
@@ -82,6 +86,13 @@ export class RequestLogInterceptor implements NestInterceptor {
       tracestate: (headers['tracestate'] as string | undefined) ?? null,
     });
   }
+}
+
+/** Whom the token was issued to, or the ID of its trust or person; null for a static key. */
+function shownSubject({ kind, subject, parents }: Grant, form: 'full' | 'id'): string | null {
+  if (kind === 'key') return null;
+  if (form === 'full') return subject;
+  return kind === 'exchange' ? `trust:${parents[0]}` : `person:${parents.at(-1)}`;
 }
 
 /** Only Nest's router runs code of others before this. @throws Error if that has read the body, which would never arrive */

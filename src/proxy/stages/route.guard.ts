@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { allowsEndpoint } from '../../auth/endpoint-rule.js';
+import { allowsEndpoint, ruleAt } from '../../auth/endpoint-rule.js';
 import { ANY_PROVIDER, type OwnEndpoints } from '../../providers/inference-endpoints.js';
 import type { Provider } from '../../providers/provider.js';
 import { ProvidersService } from '../../providers/providers.service.js';
@@ -31,13 +31,14 @@ export class RouteGuard implements CanActivate {
     // Before all other checks: a client that is told so at once goes on with plain HTTP, and one that gets 403 tries again.
     const isWebSocket = asksForWebSocket(headers);
     if (isWebSocket && !grant.websockets) throw new GatewayError('upgrade_required');
-    const route = this.routes.of(target.provider, grant.providers);
+    const route = this.routes.of(target.provider, grant);
     if (route === null) {
       const provider = this.providerOf(req, isWebSocket);
       call.provider = provider;
       removeBasePath(target, provider.basePath);
-      if (isWebSocket) call.webSocket = checkHandshake(req, provider.basePath, this.policies.rulesOf(grant));
-      else if (!allows(req, provider.endpoints)) throw new GatewayError('endpoint_not_allowed');
+      if (isWebSocket) call.webSocket = checkHandshake(req, provider, this.policies.rulesOf(grant));
+      else if (!allows(req, ruleAt(grant, provider), provider.endpoints))
+        throw new GatewayError('endpoint_not_allowed');
     } else {
       if (isWebSocket) throw new GatewayError('upgrade_required', { message: NOT_ROUTED });
       call.routed = new RoutedCall(route, req, this.providers);
@@ -49,18 +50,23 @@ export class RouteGuard implements CanActivate {
   private providerOf(req: Request, isWebSocket: boolean): Provider {
     const { target, caller } = req;
     try {
-      return this.providers.resolve(target.provider, caller.grant.providers);
+      return this.providers.resolve(target.provider, caller.grant);
     } catch (error) {
-      // What is an inference endpoint of no provider stays forbidden once there is one.
-      if (!isWebSocket && !allows(req, ANY_PROVIDER)) throw new GatewayError('endpoint_not_allowed');
+      // What is an inference endpoint of no provider stays forbidden once there is one, unless the team has one of its own.
+      const rule = caller.grant.endpoints === 'inference' ? 'inference' : 'all';
+      if (!isWebSocket && !allows(req, rule, ANY_PROVIDER)) throw new GatewayError('endpoint_not_allowed');
       throw error;
     }
   }
 }
 
-function allows({ target, caller, method, rawHeaders }: Request, own: OwnEndpoints): boolean {
+function allows(
+  { target, method, rawHeaders }: Request,
+  rule: ReturnType<typeof ruleAt>,
+  own: OwnEndpoints,
+): boolean {
   const query = target.upstreamPath.slice(target.endpoint.length);
-  return allowsEndpoint(caller.grant.endpoints, method, target.endpoint, rawHeaders, query, own);
+  return allowsEndpoint(rule, method, target.endpoint, rawHeaders, query, own);
 }
 
 function removeBasePath(target: RequestTarget, basePath: string): void {

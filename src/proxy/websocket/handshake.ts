@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
-import { overridesTarget } from '../../auth/endpoint-rule.js';
+import { overridesTarget, ruleAt } from '../../auth/endpoint-rule.js';
 import { SUBPROTOCOL_KEY } from '../../auth/credential.js';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { containsKeyFormat } from '../../platform/api-key.js';
 import { firstHeader } from '../../platform/raw-headers.js';
+import type { Provider } from '../../providers/provider.js';
 
 /** The handshake of a WebSocket that its key may open. */
 export interface Handshake {
@@ -28,9 +29,9 @@ export function asksForWebSocket(headers: IncomingHttpHeaders): boolean {
  * @param rules for the key
  * @throws GatewayError upgrade_required, invalid_request, endpoint_not_allowed
  */
-export function checkHandshake(req: Request, basePath: string, rules: readonly string[]): Handshake {
+export function checkHandshake(req: Request, provider: Provider, rules: readonly string[]): Handshake {
   const { target, caller, headers, rawHeaders } = req;
-  if (!ENDPOINTS.test(target.endpoint) && !ENDPOINTS.test(basePath + target.endpoint))
+  if (!ENDPOINTS.test(target.endpoint) && !ENDPOINTS.test(provider.basePath + target.endpoint))
     throw new GatewayError('upgrade_required', {
       message: 'This endpoint takes no WebSockets here. Send plain HTTP requests.',
     });
@@ -50,7 +51,7 @@ export function checkHandshake(req: Request, basePath: string, rules: readonly s
       message: 'The handshake of the WebSocket is not well-formed (RFC 6455 4.1).',
     });
   const query = target.upstreamPath.slice(target.endpoint.length);
-  if (caller.grant.endpoints !== 'all' && overridesTarget(rawHeaders, query))
+  if (ruleAt(caller.grant, provider) !== 'all' && overridesTarget(rawHeaders, query))
     throw new GatewayError('endpoint_not_allowed');
   return { bytesRead: req.socket.bytesRead, rules };
 }

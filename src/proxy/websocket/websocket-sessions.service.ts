@@ -3,6 +3,7 @@ import type { Grant } from '../../auth/caller.js';
 import { KeyLookupService } from '../../auth/key-lookup.service.js';
 import { describeError } from '../../errors/describe-error.js';
 import { GatewayError } from '../../errors/gateway-error.js';
+import { isOpenTo } from '../../providers/provider-access.js';
 import { ProvidersService } from '../../providers/providers.service.js';
 import type { Call } from '../call.js';
 import { RequestLogService } from '../../request-log/request-log.service.js';
@@ -128,12 +129,7 @@ export class WebSocketSessions {
     for (const watched of this.open) {
       this.checkKey(watched);
       this.checkRules(watched);
-      if (this.providers.find(watched.call.provider.name) === null)
-        watched.session.close(
-          POLICY_VIOLATION,
-          'its provider is disabled or was removed',
-          'provider_not_found',
-        );
+      this.checkProvider(watched);
       if (now - watched.countedAt >= this.usageEveryMs) this.countUsage(watched, now);
       const { call, usage, session } = watched;
       if (call.record.isExhausted)
@@ -141,6 +137,14 @@ export class WebSocketSessions {
       if (!usage.isKnown && call.record.reservation !== null)
         session.close(POLICY_VIOLATION, 'its usage cannot be read', 'upstream_invalid_response');
     }
+  }
+
+  private checkProvider({ call, session, grant }: Watched): void {
+    const provider = this.providers.find(call.provider.name);
+    if (provider === null)
+      session.close(POLICY_VIOLATION, 'its provider is disabled or was removed', 'provider_not_found');
+    else if (!isOpenTo(provider, grant.teamId))
+      session.close(POLICY_VIOLATION, 'its provider is for another team', 'provider_not_allowed');
   }
 
   private countUsage(watched: Watched, now: number): void {

@@ -21,11 +21,13 @@ export class DiskHealth {
   /**
    * @param folder on the disk in question
    * @param reserve path of the worker's reserve file
+   * @param makeSpace deletes a file that is not needed; false: there is none
    */
   constructor(
     private readonly logger: Logger,
     private readonly folder: string,
     private readonly reserve: string,
+    private readonly makeSpace: () => boolean,
   ) {}
 
   /** Logs each error once: a bad disk words it differently for each file and each call, but with the same code. */
@@ -66,9 +68,9 @@ export class DiskHealth {
 
   /** Creates the reserve if there is space. @throws if no new call may be accepted, or if reading the free space fails */
   checkSpace(): void {
-    const free = this.freeBytes();
-    if (free !== null && free <= FREE_FLOOR_BYTES) {
-      throw new Error('the disk of DATA_DIR is full; new calls get 503 until there is space');
+    while (this.isBelowFloor()) {
+      if (!this.makeSpace())
+        throw new Error('the disk of DATA_DIR is full; new calls get 503 until there is space');
     }
     if (!this.isReserved) this.fillReserve();
   }
@@ -81,6 +83,11 @@ export class DiskHealth {
     } catch {
       // Already removed, or it cannot be removed.
     }
+  }
+
+  private isBelowFloor(): boolean {
+    const free = this.freeBytes();
+    return free !== null && free <= FREE_FLOOR_BYTES;
   }
 
   /** Null if the file system does not count it, as some in user space: a full disk is then noticed when a write fails. */

@@ -18,6 +18,8 @@ export class JournalFile {
   taken = 0;
   /** Bytes of records that are not on the disk yet, those of a sync in progress included. */
   unsyncedBytes = 0;
+  /** The highest `seq` of this process run that acknowledged a row with a record in this file; 0: none did. */
+  acknowledgedBy = 0n;
   /** True once nothing is appended any more. */
   closed = false;
   readonly openedAt = performance.now();
@@ -26,17 +28,31 @@ export class JournalFile {
   /** Set if an fsync failed: a retry on this descriptor would only hide the loss (fsync(2), "fsyncgate"). */
   private syncFailure: string | null = null;
   private torn = false;
-  private released = false;
+  private finished = false;
+  /** Of a finished file: what was appended since the last sync must still reach the disk. */
+  private needsLastSync = false;
 
   private constructor(
     readonly path: string,
-    private readonly fd: number,
+    /** Files of a run are numbered in the order in which they were created. */
+    readonly number: number,
+    /** Null once everything is synced and nothing is appended any more. */
+    private fd: number | null,
   ) {}
 
   /** Creates the file; it must not exist. */
-  static create(path: string): JournalFile {
+  static create(path: string, number: number): JournalFile {
     const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = constants;
-    return new JournalFile(path, openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o600));
+    return new JournalFile(path, number, openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o600));
+  }
+
+  /** A file of a dead run, whose rows are in Postgres. @param seq the one that acknowledged the last of them */
+  static finished(path: string, number: number, bytes: number, seq: bigint): JournalFile {
+    const file = new JournalFile(path, number, null);
+    file.size = bytes;
+    file.acknowledgedBy = seq;
+    file.closed = true;
+    return file;
   }
 
   /**
@@ -68,7 +84,7 @@ export class JournalFile {
 
   /** True if a sync is due. */
   get dirty(): boolean {
-    return this.lines.length > 0 && this.syncFailure === null;
+    return this.needsLastSync || (this.lines.length > 0 && this.syncFailure === null);
   }
 
   /** Why a sync failed; `unsynced` must then be written to another file. */
@@ -86,13 +102,14 @@ export class JournalFile {
     const { lines, unsyncedBytes } = this;
     this.lines = [];
     this.syncing = true;
+    this.needsLastSync = false;
     return new Promise((resolve) => {
-      fdatasync(this.fd, (error) => {
+      fdatasync(this.fd!, (error) => {
         this.syncing = false;
-        if (error === null) this.unsyncedBytes -= unsyncedBytes;
-        else {
-          this.syncFailure = describeError(error);
-          this.lines = [...lines, ...this.lines];
+        if (error !== null) this.syncFailure = describeError(error);
+        if (!this.finished) {
+          if (error === null) this.unsyncedBytes -= unsyncedBytes;
+          else this.lines = [...lines, ...this.lines];
         }
         this.releaseIfDone();
         resolve();
@@ -100,11 +117,22 @@ export class JournalFile {
     });
   }
 
-  /** Call if the unsynced records were saved in another file, or are no longer needed. */
+  /** Call if the unsynced records were saved in another file. */
   forgetUnsynced(): void {
     this.lines = [];
     this.unsyncedBytes = 0;
     this.releaseIfDone();
+  }
+
+  /**
+   * Every row is in Postgres: no record is held in memory any more.
+   *
+   * @param isKept the file stays: if it is dirty, one more sync is due, whose failure costs no row
+   */
+  finish(isKept: boolean): void {
+    this.finished = true;
+    this.needsLastSync = isKept && this.unsyncedBytes > 0 && this.syncFailure === null;
+    this.forgetUnsynced();
   }
 
   /** Ends appending; the descriptor goes once everything is synced. */
@@ -121,7 +149,7 @@ export class JournalFile {
   private write(bytes: Buffer): void {
     let written = 0;
     while (written < bytes.length) {
-      const count = writeSync(this.fd, bytes, written);
+      const count = writeSync(this.fd!, bytes, written);
       // No error and no progress: without this the process would spin here for ever.
       if (count === 0) throw Object.assign(new Error('the journal accepts no bytes'), { code: 'EIO' });
       written += count;
@@ -130,9 +158,11 @@ export class JournalFile {
   }
 
   private releaseIfDone(): void {
-    if (!this.closed || this.syncing || this.lines.length > 0 || this.released) return;
-    this.released = true;
+    if (!this.closed || this.syncing || this.needsLastSync || this.lines.length > 0 || this.fd === null)
+      return;
+    const { fd } = this;
+    this.fd = null;
     // An error of close can be ignored: all records are synced or saved in another file.
-    close(this.fd, () => {});
+    close(fd, () => {});
   }
 }

@@ -57,7 +57,7 @@ export class JournalSync {
   /** A failed sync is not retried on the same file: its records are written to a new one first. @returns whether all succeeded */
   private async commit(): Promise<boolean> {
     const { health, directory } = this;
-    const { lost, namesError } = await directory.sync();
+    const { lost, namesError, keptError } = await directory.sync();
     if (namesError !== null) health.report('sync', namesError);
     for (const file of lost) health.report('sync', new Error(file.syncError!));
     if (lost.length > 0) {
@@ -70,7 +70,9 @@ export class JournalSync {
       }
     }
     if (lost.length > 0 || namesError !== null) return false;
-    health.recovered('sync');
+    // No row waits for it: only a power loss before the file's rows are lost elsewhere would lose the copy.
+    if (keptError !== null) health.report('sync', new Error(keptError));
+    else health.recovered('sync');
     return true;
   }
 }

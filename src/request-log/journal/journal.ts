@@ -1,15 +1,16 @@
 import { join } from 'node:path';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
-import { v7 as uuidv7 } from 'uuid';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import { withTimeout } from '../../platform/with-timeout.js';
+import { ProcessRun } from '../../regressions/process-run.js';
 import { DiskHealth, isFull } from './disk-health.js';
 import type { JournalFile } from './journal-file.js';
 import { JournalSync } from './journal-sync.js';
+import { KeptFiles } from './kept-files.js';
 import { encodeLine, encodeLines, type JournalRecord, lineLength } from './record-codec.js';
-import { reserveName, runDirectoryName } from './run-directories.js';
+import { reserveName, runDirectoryName, runOf } from './run-directories.js';
 import { RunDirectory } from './run-directory.js';
 
 const ROTATE_BYTES = 8 * 1024 * 1024;
@@ -48,21 +49,34 @@ export class Journal implements OnModuleInit {
   readonly root: string;
   readonly runDirectory: string;
   readonly strict: boolean;
+  /** Finished files of this process run. */
+  readonly kept: KeptFiles;
   private readonly logger = new Logger('Journal');
   private readonly directory: RunDirectory;
   private readonly health: DiskHealth;
   private readonly commits: JournalSync;
+  /** Files with rows that may have to be put back: each is held once for that. */
+  private readonly held = new Set<JournalFile>();
   private rotateAt = ROTATE_BYTES;
   /** There is disk space, and the last write succeeded. */
   private writable = true;
-  private timers: NodeJS.Timeout[] = [];
+  private tickTimer: NodeJS.Timeout | null = null;
+  /** Until the next sync in the background; null while everything is on the disk, so that an idle process sleeps. */
+  private syncTimer: NodeJS.Timeout | null = null;
+  private readonly syncMs: number;
 
-  constructor(@InjectSettings() private readonly env: Settings) {
+  constructor(@InjectSettings() env: Settings, run: ProcessRun = new ProcessRun()) {
     this.root = join(env.dataDir, 'journal');
-    this.runDirectory = join(this.root, runDirectoryName(uuidv7(), env.worker));
+    this.runDirectory = join(this.root, runDirectoryName(run.id, env.worker));
     this.strict = env.journalFsyncMs === 0;
-    this.directory = new RunDirectory(this.runDirectory);
-    this.health = new DiskHealth(this.logger, env.dataDir, join(this.root, reserveName(env.worker)));
+    this.syncMs = this.strict ? STRICT_BACKGROUND_MS : env.journalFsyncMs;
+    this.kept = new KeptFiles(this.runDirectory, {
+      keepMs: env.journalKeepMs,
+      keepBytes: env.journalKeepBytes,
+    });
+    this.directory = new RunDirectory(this.runDirectory, this.kept);
+    const reserve = join(this.root, reserveName(env.worker));
+    this.health = new DiskHealth(this.logger, env.dataDir, reserve, () => this.makeSpace());
     this.commits = new JournalSync(this.directory, this.health, () => (this.rotateAt = ROTATE_BYTES));
   }
 
@@ -74,12 +88,7 @@ export class Journal implements OnModuleInit {
       if (!isFull(error)) throw error;
     }
     this.tick();
-    const syncMs = this.strict ? STRICT_BACKGROUND_MS : this.env.journalFsyncMs;
-    this.timers = [
-      setInterval(() => this.tick(), TICK_MS),
-      setInterval(() => this.commits.syncInBackground(), syncMs),
-    ];
-    for (const timer of this.timers) timer.unref();
+    this.tickTimer = setInterval(() => this.tick(), TICK_MS).unref();
   }
 
   /** Why the journal does not keep all its guarantees right now; null if it does. For health and metrics. */
@@ -103,8 +112,11 @@ export class Journal implements OnModuleInit {
 
   /** Milliseconds since the oldest file that is still needed was created; 0 without one. */
   get oldestMs(): number {
-    for (const file of this.directory)
-      if (file.held + file.spilled > 0) return performance.now() - file.openedAt;
+    for (const file of this.directory) {
+      // What is held for put-back waits for nothing in Postgres.
+      const needed = file.held + file.spilled - Number(this.held.has(file));
+      if (needed > 0) return performance.now() - file.openedAt;
+    }
     return 0;
   }
 
@@ -169,10 +181,13 @@ export class Journal implements OnModuleInit {
   private appendSome(lines: Buffer): { file: JournalFile; bytes: number } | null {
     const file = this.directory.active;
     if (file === null || file.size >= this.rotateAt) return null;
+    this.syncLater();
     try {
       file.append(lines);
       if (this.writable) this.health.recovered('write');
     } catch (error) {
+      // The records that are left are tried again one by one.
+      if (isFull(error) && this.makeSpace()) return { file, bytes: file.taken };
       this.health.report('write', error);
       // Space that can be freed is for end records. Any other error: the file may lie on bad blocks.
       if (isFull(error)) this.writable = false;
@@ -186,12 +201,56 @@ export class Journal implements OnModuleInit {
     return this.commits.wait();
   }
 
-  /** Releases records that are no longer needed: the call's row is in Postgres, or whole in another record. */
+  /** Releases records of a call whose row is in Postgres. @param seq the one of this process run that acknowledged it */
+  acknowledge(files: readonly JournalFile[], seq: bigint): void {
+    for (const file of files) if (seq > file.acknowledgedBy) file.acknowledgedBy = seq;
+    this.release(files);
+  }
+
+  /** Releases records that are no longer needed: the row is whole in another record, or was rejected. */
   release(files: readonly JournalFile[]): void {
     for (const file of files) {
       file.held--;
       this.discardIfDone(file);
     }
+  }
+
+  /**
+   * Holds what may have a record of a row that a later batch than this one acknowledged, until `releaseHeld()`: nothing of
+   * it is moved, deleted or appended to. Calling it again adds to it.
+   *
+   * @param seq the last one that Postgres has of this run
+   * @returns paths of files, in the order in which they were written
+   * @throws the system's error if no new file can be created
+   */
+  holdAbove(seq: bigint): string[] {
+    // Before anything is moved, which may delete the oldest kept file.
+    const kept = this.kept.hold(runOf(this.runDirectory), seq);
+    for (const file of this.directory) {
+      if (file.size === 0 || this.held.has(file)) continue;
+      file.held++;
+      this.held.add(file);
+    }
+    if ((this.directory.active?.size ?? 0) > 0) this.rotate();
+    return [...kept, ...this.held].sort((a, b) => a.number - b.number).map(({ path }) => path);
+  }
+
+  /** What was held is no longer needed. @param seq the one that has acknowledged its rows again; 0: none has */
+  releaseHeld(seq: bigint): void {
+    const held = [...this.held];
+    this.held.clear();
+    this.acknowledge(held, seq);
+    this.kept.release(runOf(this.runDirectory));
+  }
+
+  /**
+   * Makes a file of a dead run a kept one of this run: its rows are in Postgres.
+   *
+   * @param seq the one of this run that acknowledged the last of them
+   * @throws the system's error; the file is then where it was
+   */
+  adopt(path: string, bytes: number, seq: bigint): void {
+    this.directory.adopt(path, bytes, seq);
   }
 
   /** Marks the row just appended to this file as spilled: it is not in memory and must be read back. */
@@ -206,8 +265,9 @@ export class Journal implements OnModuleInit {
     return [...this.directory].filter((file) => file.spilled > 0);
   }
 
-  /** Marks the next `count` spilled rows of this file as read back. */
-  unspill(file: JournalFile, count: number): void {
+  /** Marks the next `count` spilled rows of this file as read back. @param seq the one that acknowledged them */
+  unspill(file: JournalFile, count: number, seq: bigint): void {
+    if (seq > file.acknowledgedBy) file.acknowledgedBy = seq;
     file.spilled -= count;
     file.readBack += count;
     this.discardIfDone(file);
@@ -215,7 +275,8 @@ export class Journal implements OnModuleInit {
 
   /** Syncs, and removes files that are no longer needed; the others stay for the next start. */
   async close(): Promise<void> {
-    for (const timer of this.timers) clearInterval(timer);
+    if (this.tickTimer !== null) clearInterval(this.tickTimer);
+    if (this.syncTimer !== null) clearTimeout(this.syncTimer);
     await withTimeout(CLOSE_MS, this.sync());
     this.health.freeReserve();
     try {
@@ -227,17 +288,22 @@ export class Journal implements OnModuleInit {
   }
 
   private write(lines: Buffer, mayUseReserve: boolean): JournalFile {
+    this.syncLater();
     if ((this.directory.active?.size ?? 0) >= this.rotateAt) this.tryToRotate();
-    try {
-      const file = this.directory.active ?? this.rotate();
-      file.append(lines);
-      return file;
-    } catch (error) {
-      this.health.report('write', error);
-      if (isFull(error)) {
-        // The reserve is for calls in progress; a new one is rejected instead.
-        if (!mayUseReserve) throw error;
-        this.health.freeReserve();
+    for (let isTried = false; !isTried;) {
+      try {
+        const file = this.directory.active ?? this.rotate();
+        file.append(lines);
+        return file;
+      } catch (error) {
+        if (isFull(error) && this.makeSpace()) continue;
+        isTried = true;
+        this.health.report('write', error);
+        if (isFull(error)) {
+          // The reserve is for calls in progress; a new one is rejected instead.
+          if (!mayUseReserve) throw error;
+          this.health.freeReserve();
+        }
       }
     }
     // The old file may lie on bad blocks, or no new one can be created: use the one that can be written.
@@ -245,6 +311,14 @@ export class Journal implements OnModuleInit {
     const file = this.directory.active ?? this.rotate();
     file.append(lines);
     return file;
+  }
+
+  /** Syncs what is about to be appended, and names of files that have changed, once the interval is over. */
+  private syncLater(): void {
+    this.syncTimer ??= setTimeout(() => {
+      this.syncTimer = null;
+      this.commits.syncInBackground();
+    }, this.syncMs).unref();
   }
 
   private tick(): void {
@@ -256,7 +330,21 @@ export class Journal implements OnModuleInit {
     if (active !== null && active.size > 0 && performance.now() - active.openedAt > ROTATE_MS) {
       this.tryToRotate();
     }
-    this.health.attempt('remove', () => this.directory.discardDone());
+    this.health.attempt('remove', () => {
+      this.directory.discardDone();
+      this.kept.prune();
+    });
+    if (this.directory.dirty) this.syncLater();
+  }
+
+  /** Deletes the oldest kept file. @returns false if there is none, or it cannot be deleted */
+  private makeSpace(): boolean {
+    try {
+      return this.kept.makeSpace();
+    } catch (error) {
+      this.health.report('remove', error);
+      return false;
+    }
   }
 
   private hasSpace(): boolean {

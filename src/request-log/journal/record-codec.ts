@@ -15,12 +15,15 @@ const VERSION = 'v1';
 const NEWLINE = 0x0a;
 /** `v1 ` + 8 hex digits + a space. */
 const HEADER_LENGTH = 12;
-/** Seven texts of 1,024 characters and tags of 2,048, each of which JSON may write as `\u0001`, and the rest of a row. */
+/** Eight texts of 1,024 characters and tags of 2,048, each of which JSON may write as `\u0001`, and the rest of a row. */
 export const MAX_LINE_LENGTH = 98_304;
 /** Where a record may begin inside a damaged line. */
 const HEADER = /v1 [0-9a-f]{8} \{/g;
 /** Limits the work for a line that was crafted to look like many records. */
 const MAX_PIECES = 64;
+
+/** A SHA-256 in base64url. */
+const CLAIM = /^[A-Za-z0-9_-]{43}$/;
 
 const ID = LOGGED_COLUMNS.filter(({ name }) => name === 'id');
 
@@ -52,6 +55,7 @@ export function encodeRecord(t: RecordType, values: Partial<LogRow>, withNulls =
     if (value !== null || withNulls) json += member + jsonOf(value);
   }
   if (values.job !== undefined && t !== 'B') json += `,"job":${jsonOf(values.job)}`;
+  if (values.claim !== undefined && (t === 'B' || t === 'R')) json += `,"claim":${jsonOf(values.claim)}`;
   return `${json}}`;
 }
 
@@ -164,6 +168,7 @@ function toRecord(value: unknown): JournalRecord | null {
     if (known[name] !== undefined) record[name] = toDomain(known[name], null);
   }
   if (typeof known.job === 'string') record.job = known.job;
+  if (typeof known.claim === 'string' && CLAIM.test(known.claim)) record.claim = known.claim;
   return record as JournalRecord;
 }
 

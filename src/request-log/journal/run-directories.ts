@@ -45,8 +45,57 @@ export async function runDirectories(root: string): Promise<string[]> {
     .map((name) => join(root, name));
 }
 
-/** Journal files of a run, oldest first. */
+/** Where a run keeps its finished files. Versions without it remove it with the directory of a dead run. */
+export function keptFolder(folder: string): string {
+  return join(folder, 'kept');
+}
+
+/** A finished file: the highest `seq` that acknowledged a row in it, then its number in the run directory. */
+const KEPT = /^(\d{1,19})-(\d{1,16})\.log$/;
+
+export function logName(number: number): string {
+  return `${String(number).padStart(8, '0')}.log`;
+}
+
+export function keptName(seq: bigint, number: number): string {
+  return `${String(seq)}-${logName(number)}`;
+}
+
+/** A finished file, by the name that `keptName()` gave it. */
+export interface NamedFile {
+  readonly path: string;
+  readonly number: number;
+  readonly seq: bigint;
+}
+
+/** Finished files that a run has kept, in the order in which it wrote them. @param folder of the run */
+export async function keptFiles(folder: string): Promise<NamedFile[]> {
+  const names = await readdir(keptFolder(folder)).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  });
+  const kept = names.flatMap((name) => {
+    const [, seq, number] = KEPT.exec(name) ?? [];
+    const path = join(keptFolder(folder), name);
+    return seq === undefined ? [] : [{ path, seq: BigInt(seq), number: Number(number) }];
+  });
+  return kept.sort((a, b) => a.number - b.number);
+}
+
+/** Journal files of a run that are not kept ones, oldest first. */
 export async function logFiles(folder: string): Promise<string[]> {
-  const numbers = (await readdir(folder)).filter((name) => /^\d+\.log$/.test(name));
-  return numbers.sort((a, b) => parseInt(a) - parseInt(b)).map((name) => join(folder, name));
+  return (await numberedFiles(folder)).map(({ path }) => path);
+}
+
+/** The same, each with its number. */
+export async function numberedFiles(folder: string): Promise<{ path: string; number: number }[]> {
+  const names = (await readdir(folder)).filter((name) => /^\d+\.log$/.test(name));
+  const files = names.map((name) => ({ path: join(folder, name), number: parseInt(name) }));
+  return files.sort((a, b) => a.number - b.number);
+}
+
+/** All files of a run, in the order in which it wrote them. */
+export async function allFiles(folder: string): Promise<string[]> {
+  const files = [...(await keptFiles(folder)), ...(await numberedFiles(folder))];
+  return files.sort((a, b) => a.number - b.number).map(({ path }) => path);
 }

@@ -1,12 +1,17 @@
-import { closeSync, fsync, fsyncSync, mkdirSync, openSync, rmdirSync, unlinkSync } from 'node:fs';
+import { closeSync, fsync, fsyncSync, mkdirSync, openSync, rmdirSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { JournalFile } from './journal-file.js';
+import type { KeptFiles } from './kept-files.js';
+import { keptFolder, logName } from './run-directories.js';
 
 /** The files of one process run: one is appended to, the others are retained while a call needs a record in them. */
 export class RunDirectory {
   /** The file that is appended to; null while none could be created. */
   active: JournalFile | null = null;
   private readonly files = new Set<JournalFile>();
+  /** Kept ones whose last sync is due. */
+  private readonly finished = new Set<JournalFile>();
   /** The successor of each file whose unsynced records were written again: it is retained as long as that file. */
   private readonly successors = new Map<JournalFile, JournalFile>();
   private descriptor: number | null = null;
@@ -15,7 +20,10 @@ export class RunDirectory {
   private sequence = 0;
   private closed = false;
 
-  constructor(private readonly path: string) {}
+  constructor(
+    private readonly path: string,
+    private readonly kept: KeptFiles,
+  ) {}
 
   /** Creates the directory and its first file; continues where an earlier attempt failed. @throws the system's error */
   open(): void {
@@ -37,7 +45,7 @@ export class RunDirectory {
 
   /** True when a sync is due. */
   get dirty(): boolean {
-    if (this.changed) return true;
+    if (this.changed || this.finished.size > 0) return true;
     for (const file of this.files) if (file.dirty) return true;
     return false;
   }
@@ -56,7 +64,7 @@ export class RunDirectory {
    */
   rotate(): JournalFile {
     if (this.closed) throw new Error('the journal is closed');
-    const next = JournalFile.create(join(this.path, `${String(this.sequence + 1).padStart(8, '0')}.log`));
+    const next = JournalFile.create(join(this.path, logName(this.sequence + 1)), this.sequence + 1);
     this.sequence++;
     this.changed = true;
     this.files.add(next);
@@ -66,19 +74,26 @@ export class RunDirectory {
     return next;
   }
 
-  /** Syncs all records and file names to the disk. @returns the files that failed, and the error of the file names */
-  async sync(): Promise<{ lost: JournalFile[]; namesError: Error | null }> {
+  /**
+   * Syncs all records and file names to the disk.
+   *
+   * @returns the files that failed, the error of the file names, and that of a kept file, whose rows are in Postgres
+   */
+  async sync(): Promise<{ lost: JournalFile[]; namesError: Error | null; keptError: string | null }> {
     const files = [...this.files];
+    const finished = [...this.finished];
+    this.finished.clear();
     const { changed } = this;
     this.changed = false;
     const [namesError] = await Promise.all([
       changed ? this.syncNames() : null,
-      ...files.filter((file) => file.dirty).map((file) => file.sync()),
+      ...[...files, ...finished].filter((file) => file.dirty).map((file) => file.sync()),
     ]);
     if (namesError !== null) this.changed = true;
     return {
       lost: files.filter((file) => file.syncError !== null && file.unsynced.length > 0),
       namesError,
+      keptError: finished.find(({ syncError }) => syncError !== null)?.syncError ?? null,
     };
   }
 
@@ -96,26 +111,36 @@ export class RunDirectory {
   }
 
   /**
-   * Removes a file that no call needs. If it reappears after a power loss, its rows are already in Postgres, so the removal
-   * need not be durable.
+   * Moves a file that no call needs to the kept ones. If it reappears after a power loss, its rows are already in Postgres,
+   * so this need not be durable before the call goes on.
    *
-   * @throws the system's error; a later attempt removes the file
+   * @throws the system's error; a later attempt moves the file
    */
   discardIfDone(file: JournalFile): void {
     if (!file.closed || file.held > 0 || file.spilled > 0 || !this.files.has(file)) return;
-    try {
-      unlinkSync(file.path);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    }
+    const isKept = this.kept.take(file);
     this.files.delete(file);
-    file.forgetUnsynced();
+    file.finish(isKept);
+    if (file.dirty) this.finished.add(file);
     this.changed = true;
     const successor = this.successors.get(file);
     this.successors.delete(file);
     if (successor === undefined) return;
     successor.held--;
+    // It has records of the same rows.
+    if (file.acknowledgedBy > successor.acknowledgedBy) successor.acknowledgedBy = file.acknowledgedBy;
     this.discardIfDone(successor);
+  }
+
+  /**
+   * Makes a file of a dead run a kept one of this run: its rows are in Postgres.
+   *
+   * @param seq the one of this run that acknowledged the last of them
+   * @throws the system's error; the file is then where it was
+   */
+  adopt(path: string, bytes: number, seq: bigint): void {
+    this.kept.take(JournalFile.finished(path, ++this.sequence, bytes, seq));
+    this.changed = true;
   }
 
   discardDone(): void {
@@ -129,11 +154,14 @@ export class RunDirectory {
     this.discardDone();
     if (this.descriptor !== null) closeSync(this.descriptor);
     this.descriptor = null;
-    if (this.files.size === 0) rmdirSync(this.path);
+    if (this.files.size === 0 && this.kept.close()) rmdirSync(this.path);
   }
 
   /** Makes file names durable; a file's own fsync does not cover its name (fsync(2)). */
-  private syncNames(): Promise<Error | null> {
+  private async syncNames(): Promise<Error | null> {
+    // First where a file has gone to.
+    const error = await syncKeptNames(keptFolder(this.path));
+    if (error !== null) return error;
     return new Promise((resolve) => {
       if (this.descriptor === null) resolve(null);
       else fsync(this.descriptor, resolve);
@@ -148,5 +176,20 @@ function syncDirectory(path: string): void {
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** The same for a folder that need not exist. */
+async function syncKeptNames(path: string): Promise<Error | null> {
+  try {
+    const folder = await open(path, 'r');
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : (error as Error);
   }
 }

@@ -11,8 +11,9 @@ export interface ChargeKeeper {
    *
    * @param charged a query of them, with one row for each new row of the log
    * @param written a common table expression that `charged` names, with which the statement begins
+   * @param result a query with which it ends; absent: it returns nothing
    */
-  settlement(charged: string, written?: string): string;
+  settlement(charged: string, written?: string, result?: string): string;
   /** Returns what a process run held of limits: it has ended, and its rows are in Postgres. @param run its UUID */
   forgetHolds(client: ClientBase, run: string): Promise<void>;
   /** These rows, with their charges, are in Postgres; or Postgres rejected them, and they never will be. */

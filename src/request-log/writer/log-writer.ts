@@ -12,6 +12,7 @@ import { JOB_KEEPER, type JobKeeper } from './job-keeper.js';
 import { Journal } from '../journal/journal.js';
 import type { JournalFile } from '../journal/journal-file.js';
 import { RenewedConnection } from '../../database/renewed-connection.js';
+import { RunCounter } from '../../regressions/run-counter.js';
 import { weightOf } from '../log-row.js';
 import { FailingSpell } from '../../platform/failing-spell.js';
 import { OutageLog } from './outage-log.js';
@@ -58,6 +59,8 @@ export class LogWriter {
   readonly counts: WriterCounts = { enqueued: 0, persisted: 0, spilled: 0, rejected: 0 };
   private readonly logger = new Logger('RequestLog');
   readonly future = new FutureRows();
+  /** The `seq` that acknowledged the last batch; 0: batches are not counted, and no finished journal file is kept. */
+  acknowledged = 0n;
   private readonly connection: RenewedConnection;
   private readonly settling: Settling | null;
   /** Rows of calls that have just ended. */
@@ -87,6 +90,8 @@ export class LogWriter {
     @Optional() @Inject(ROW_PRICER) private readonly pricer: RowPricer | null = null,
     /** Follows jobs; null: nothing does. */
     @Optional() @Inject(JOB_KEEPER) private readonly jobs: JobKeeper | null = null,
+    /** Counts batches, so that a loss in Postgres is noticed; null: they are not counted. */
+    @Optional() @Inject(RunCounter) private readonly runs: RunCounter | null = null,
   ) {
     this.settling = charges && settlingWith(charges);
     this.connection = new RenewedConnection(directUrl(env), {
@@ -121,6 +126,12 @@ export class LogWriter {
   /** Rows in memory that are not yet in Postgres. */
   get waiting(): number {
     return this.live.length + this.old.length;
+  }
+
+  /** The same rows. */
+  *waitingRows(): Generator<LogRow> {
+    for (const { row } of this.live) yield row;
+    for (const { row } of this.old) yield row;
   }
 
   /**
@@ -190,6 +201,8 @@ export class LogWriter {
 
   /** Writes batches until one fails. */
   private async empty(): Promise<void> {
+    // The process ends right after its start: the change feed is about to poll.
+    if (this.ready && this.live.length > 0) await this.runs?.compared;
     while (this.ready && !this.stopped && this.live.length > 0) {
       if (!(await (this.inFlight ?? this.flush()))) return;
     }
@@ -245,6 +258,8 @@ export class LogWriter {
   private async attempt(): Promise<boolean> {
     // The other start hooks may not have run yet, and one of them creates today's partition.
     if (this.database.notReady !== null) return false;
+    // The change feed has not polled yet.
+    if (this.runs !== null && this.runs.server === null) return false;
     try {
       await this.write(this.live);
       await this.write(this.old);
@@ -276,20 +291,22 @@ export class LogWriter {
       reject: async (row, error) => {
         this.logger.fatal(await keepRejected(this.journal.root, row, error));
       },
-      settled: (settled, rejected) => {
+      settled: (settled, rejected, seq) => {
+        if (seq !== null) this.acknowledged = seq;
         if (rejected) this.counts.rejected += settled;
         else this.counts.persisted += settled;
         const done = queue.splice(0, settled);
         this.charges?.written(done.map(({ row }) => row));
-        for (const waiting of done) this.settle(waiting);
+        for (const waiting of done) this.settle(waiting, seq ?? 0n);
       },
     };
-    await insertBatch(client, rows, results, this.settling, this.jobs);
+    await insertBatch(client, rows, results, this.settling, this.jobs, queue === this.live, this.runs);
   }
 
-  private settle({ files, weight = 0, written }: Waiting): void {
+  /** @param seq the one that acknowledged the row; 0: none has */
+  private settle({ files, weight = 0, written }: Waiting, seq: bigint): void {
     this.bytes -= weight;
-    this.journal.release(files);
+    this.journal.acknowledge(files, seq);
     written?.(true);
   }
 
@@ -317,7 +334,7 @@ export class LogWriter {
         this.report(describeError(error));
         break;
       }
-      this.settle(waiting);
+      this.settle(waiting, 0n);
     }
     return others.length;
   }

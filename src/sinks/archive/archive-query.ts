@@ -59,6 +59,7 @@ const CONDITIONS: Partial<Record<keyof RequestFilter, string>> = {
   min_duration_ms: 'duration_ms >= {min_duration_ms: Float64}',
   end_user: 'end_user = {end_user: String}',
   session: `${SESSION_COLUMN} = {session: String}`,
+  subject: 'subject = {subject: String}',
   provider_request_id: 'provider_request_id = {provider_request_id: String}',
   status: `has(splitByChar(',', {status: String}), ifNull(toString(status), ''))`,
   recorded_after: `recorded_at > ${time('recorded_after')}`,

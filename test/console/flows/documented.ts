@@ -1,14 +1,10 @@
-import { mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { Receiver } from '../../webhooks/receiver.js';
 import { inColours, openPage, settled, signedIn, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
+import { picture, WRITES_IMAGES } from '../picture.js';
 
 const DAY_MS = 86_400_000;
-const IMAGES = resolve(__dirname, '../../../docs/images');
-/** `POSTERN_WRITE_DOCS=1` writes the screenshots of the docs. */
-export const WRITES_IMAGES = process.env.POSTERN_WRITE_DOCS === '1';
 const PAGES: Record<string, string> = {
   overview: '/',
   usage: '/usage?then=model',
@@ -34,15 +30,6 @@ const TOKENS: [name: string, role: string, teams?: string[]][] = [
 
 /** The pages that the docs show. */
 export function documented(gateway: ConsoleGateway): void {
-  const picture = async (page: Page, name: string) => {
-    if (!WRITES_IMAGES) return;
-    mkdirSync(IMAGES, { recursive: true });
-    // Nothing is shown because the mouse is over it.
-    await page.mouse.move(0, 0);
-    await settled(page);
-    await page.screenshot({ path: join(IMAGES, `console-${name}.png`) });
-  };
-
   // For the pictures alone: other flows begin with none.
   if (WRITES_IMAGES) {
     const receiver = new Receiver();

@@ -21,8 +21,7 @@ export async function clientSchema(openapi: string): Promise<string> {
   const types = await openapiTypes(document as unknown as OpenAPI3, { defaultNonNullable: false });
   const text = astToString(types);
   const described = Object.entries(DESCRIPTIONS).reduce(
-    (all, [name, description]) =>
-      all.replace(`export interface ${name} `, `/**\n * ${description}\n *\n * @beta\n */\n$&`),
+    (all, [name, description]) => all.replace(`export interface ${name} `, `/** ${description} */\n$&`),
     text,
   );
   return `// Made from openapi.json by \`npm run docs\`.\n${described}`;

@@ -3,18 +3,22 @@ import {
   GatewayError,
   GATEWAY_ERROR_CODES,
   type GatewayErrorCode,
+  type GatewayErrorDefinition,
 } from '../../../src/errors/gateway-error.js';
+import * as ofPolicies from '../../../src/policies-by-url/decision/errors.js';
 import { code } from './markdown.js';
 
 /** Every error of the gateway, as it is sent, by its status. */
 export function errorsReference(): string {
-  const errors = GATEWAY_ERROR_CODES.map(describe).sort((a, b) => a.status - b.status);
+  const all = [...GATEWAY_ERROR_CODES, ...Object.values(ofPolicies)];
+  const errors = all.map(describe).sort((a, b) => a.status - b.status);
   return errors.map(({ text }) => text).join('\n\n');
 }
 
-function describe(name: GatewayErrorCode): { status: number; text: string } {
-  const openai = gatewayErrorResponse(new GatewayError(name), 'id', '/v1/chat/completions');
-  const anthropic = gatewayErrorResponse(new GatewayError(name), 'id', '/v1/messages');
+function describe(what: GatewayErrorCode | GatewayErrorDefinition): { status: number; text: string } {
+  const name = typeof what === 'string' ? what : what.code;
+  const openai = gatewayErrorResponse(new GatewayError(what), 'id', '/v1/chat/completions');
+  const anthropic = gatewayErrorResponse(new GatewayError(what), 'id', '/v1/messages');
   const { error } = JSON.parse(openai.body.toString()) as { error: { type: string; message: string } };
   const other = JSON.parse(anthropic.body.toString()) as { error: { type: string } };
   const facts = [`${code('type')}: ${code(error.type)}`];

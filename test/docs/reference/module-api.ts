@@ -93,6 +93,8 @@ function configOf(folder: string, entry: Entry): ExtractorConfig {
         // errors.md and request-log-columns.md, or they only compute types.
         'ae-forgotten-export': level(ExtractorLogLevel.Warning, true),
         'ae-undocumented': level(ExtractorLogLevel.None),
+        // What is exported is public.
+        'ae-missing-release-tag': level(ExtractorLogLevel.None),
       },
       tsdocMessageReporting: { default: level(ExtractorLogLevel.None) },
     },

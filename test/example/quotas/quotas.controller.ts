@@ -1,12 +1,6 @@
 import { Body, Get, Param, Put } from '@nestjs/common';
-import {
-  type Actor,
-  AdminController,
-  ApiErrors,
-  ApiOkResponse,
-  ApiOperation,
-  CurrentActor,
-} from '../../../src/index.js';
+import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { type Actor, AdminController, ApiErrors, CurrentActor } from '../../../src/index.js';
 import {
   type NewQuota,
   newQuotaSchema,

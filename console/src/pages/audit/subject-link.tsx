@@ -49,8 +49,23 @@ const LINKS: Readonly<Record<string, (entry: AuditEntry, shared: Shared, childre
         {children}
       </PageLink>
     ),
+    policy: ({ subject_id: open }, shared, children) => (
+      <PageLink to="/policies" search={{ ...shared, open: open ?? undefined }} inherit>
+        {children}
+      </PageLink>
+    ),
     sink: ({ subject_id: open }, shared, children) => (
       <PageLink to="/sinks" search={{ ...shared, open: open ?? undefined }} inherit>
+        {children}
+      </PageLink>
+    ),
+    person: ({ subject_id: open }, shared, children) => (
+      <PageLink to="/people" search={{ ...shared, open: open ?? undefined }} inherit>
+        {children}
+      </PageLink>
+    ),
+    trust: ({ subject_id: open }, shared, children) => (
+      <PageLink to="/trusts" search={{ ...shared, open: open ?? undefined }} inherit>
         {children}
       </PageLink>
     ),

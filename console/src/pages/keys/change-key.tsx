@@ -16,8 +16,8 @@ interface Props {
 /** The queries that show a key. */
 export const KEY_LISTS = ['keys', 'key', 'limits'];
 
-/** @param raises was it opened to raise a limit? */
-export function EditKey({ shown, onClose, raises = false }: Props & { raises?: boolean }) {
+/** @param raised the name of the limit that it was opened to raise */
+export function EditKey({ shown, onClose, raised }: Props & { raised?: string }) {
   const [draft, setDraft] = useState(draftOf(shown));
   const changes = changesOf(draftOf(shown), draft);
   const save = useSave(
@@ -39,7 +39,7 @@ export function EditKey({ shown, onClose, raises = false }: Props & { raises?: b
         draft={draft}
         onChange={setDraft}
         error={save.rejected}
-        raises={raises}
+        raised={raised}
       />
     </FormModal>
   );

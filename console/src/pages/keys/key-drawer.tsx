@@ -22,7 +22,14 @@ import { sharedState, useUrlState, withRange } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
 import type { Team } from '../teams/team';
 import { EditKey, KEY_LISTS, RotateKey } from './change-key';
+import { KeyTokens } from './key-tokens';
 import { type Key, statusOf, STATUS_TONES } from './key';
+
+const ENDPOINTS: Readonly<Record<Key['endpoints'], string>> = {
+  inference: 'inference only',
+  own: 'all at providers of the team, inference elsewhere',
+  all: 'all',
+};
 
 /** One key: what it may do, what it used, and what can be done with it. */
 export function KeyDrawer({ id, onClose }: { id: string | undefined; onClose: () => void }) {
@@ -96,6 +103,14 @@ function Details({ shown }: { shown: Key }) {
             ),
           ],
           [
+            'With sign-ins',
+            shown.latest_expiry === null ? undefined : (
+              <>
+                each sign-in of its owner moves the expiry, until <ExactTime at={shown.latest_expiry} />
+              </>
+            ),
+          ],
+          [
             'Old secret',
             shown.previous_secret_expires_at === null ? undefined : (
               <>
@@ -105,7 +120,7 @@ function Details({ shown }: { shown: Key }) {
           ],
           ['Revoked', shown.revoked_at === null ? undefined : <ExactTime at={shown.revoked_at} />],
           ['Providers', shown.providers === null ? 'all' : shown.providers.join(', ')],
-          ['Endpoints', shown.endpoints === 'all' ? 'all' : 'inference only'],
+          ['Endpoints', ENDPOINTS[shown.endpoints]],
           ...modelFacts(shown),
           ['Idempotency-Key', shown.idempotency === 'replay' ? 'repeats stored responses' : undefined],
           ['WebSockets', shown.websockets ? 'allowed' : undefined],
@@ -126,6 +141,7 @@ function Details({ shown }: { shown: Key }) {
           ['Key ID', <CopyableId id={shown.id} what="key ID" short />],
         ]}
       />
+      <KeyTokens shown={shown} />
       <Divider />
       <Group justify="space-between">
         <Title order={3} size="h5">
@@ -182,7 +198,6 @@ function TeamLimits({ team }: { team: Team | undefined }) {
 
 function Actions({ shown, status }: { shown: Key; status: string }) {
   const [url, setUrl] = useUrlState();
-  const raises = url.edit === 'limits';
   const isAdmin = useMayChange();
   const leads = useLeads();
   const mayChange = isAdmin || leads;
@@ -192,16 +207,19 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
     KEY_LISTS,
   ).form;
   const isOwn = useIsOwn()(shown);
+  const isOfSignIns = shown.origin === 'sign_in';
+  // Others have tokens only: those of sign-ins, or of a trust.
+  const hasSecrets = shown.prefix !== null;
   if (!(mayChange || isOwn) || status === 'revoked') return null;
   return (
     <>
       <Group gap="xs">
         {mayChange && (
-          <DialogButton label="Edit" opened={raises}>
+          <DialogButton label="Edit" opened={url.edit !== undefined}>
             {(close) => (
               <EditKey
                 shown={shown}
-                raises={raises}
+                raised={url.edit}
                 onClose={() => {
                   close();
                   setUrl({ edit: undefined }, { replace: true });
@@ -210,9 +228,11 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
             )}
           </DialogButton>
         )}
-        <DialogButton label="Rotate" variant="default">
-          {(close) => <RotateKey shown={shown} onClose={close} />}
-        </DialogButton>
+        {hasSecrets && (
+          <DialogButton label="Rotate" variant="default">
+            {(close) => <RotateKey shown={shown} onClose={close} />}
+          </DialogButton>
+        )}
         {(isAdmin || (leads && !shown.disabled)) && (
           <Button size="xs" variant="default" onClick={disable.onSubmit} loading={disable.pending}>
             {shown.disabled ? 'Enable' : 'Disable'}
@@ -225,8 +245,12 @@ function Actions({ shown, status }: { shown: Key; status: string }) {
           remove={() => api.post('/admin/v1/keys/{id}/revoke', { path, body: {}, shown })}
           lists={KEY_LISTS}
         >
-          All its secrets stop working at once, and for ever. Calls with it get 401. Its usage stays in the
-          log. To stop it for a while, disable it instead.
+          {hasSecrets
+            ? 'All its secrets stop working at once, and for ever. Calls with it get 401.'
+            : isOfSignIns
+              ? 'All its tokens stop working at once, and its owner cannot sign in to this team any more, until an administrator lets them in again.'
+              : 'All its tokens stop working at once, and no trust issues any for it.'}{' '}
+          Its usage stays in the log. To stop it for a while, disable it instead.
         </RemoveAction>
       </Group>
       <ErrorAlert error={disable.error} />

@@ -47,10 +47,11 @@ export const NEW_KEY: KeyDraft = {
 };
 
 export function draftOf(key: Key): KeyDraft {
-  const { name, expires_at, providers, endpoints, idempotency, websockets, on_disconnect, cache } = key;
+  const { name, providers, endpoints, idempotency, websockets, on_disconnect, cache } = key;
   return {
     name,
-    expires_at,
+    // Sign-ins of its owner move the other one.
+    expires_at: key.latest_expiry ?? key.expires_at,
     providers,
     endpoints,
     idempotency,
@@ -69,7 +70,7 @@ export function KeyFields({
   error,
   team,
   stored,
-  raises = false,
+  raised,
 }: {
   draft: KeyDraft;
   /** The name of its team, once it is chosen. */
@@ -79,7 +80,7 @@ export function KeyFields({
   /** The key as it is; absent: it is created. */
   stored?: Key;
   /** The form was opened to raise a limit. */
-  raises?: boolean;
+  raised?: string;
 }) {
   // A lead is not asked for what only administrators set.
   const leads = useLeads();
@@ -94,7 +95,7 @@ export function KeyFields({
         onChange={(event) => onChange({ ...draft, name: event.currentTarget.value })}
         error={error?.of('name')}
         autoComplete="off"
-        data-autofocus={!raises || undefined}
+        data-autofocus={raised === undefined || undefined}
       />
       <AnnotationFields
         value={draft}
@@ -124,7 +125,7 @@ export function KeyFields({
         onChange={(providers) => onChange({ ...draft, providers })}
         error={error?.of('providers')}
         team={ofTeam?.id}
-        allowed={ofTeam?.self_service?.providers ?? null}
+        allowed={ofTeam?.self_service?.providers ?? ofTeam?.providers ?? null}
       />
       {!leads && (
         <Select
@@ -132,7 +133,8 @@ export function KeyFields({
           allowDeselect={false}
           data={[
             { value: 'inference', label: 'Inference only' },
-            { value: 'all', label: 'All, also files and batches, which all teams share' },
+            { value: 'own', label: 'All at providers of the team, inference elsewhere' },
+            { value: 'all', label: 'All, also files and batches that other teams share' },
           ]}
           value={draft.endpoints}
           onChange={(value) => onChange({ ...draft, endpoints: value as KeyDraft['endpoints'] })}
@@ -187,7 +189,7 @@ export function KeyFields({
         onChange={(members) => onChange({ ...draft, ...limitMembersOf(members) })}
         error={error}
         stored={stored && { owner: { key: stored.id }, budgets: stored.budgets }}
-        raises={raises}
+        raised={raised}
       />
     </>
   );

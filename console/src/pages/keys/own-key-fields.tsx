@@ -26,7 +26,7 @@ export function OwnKeyFields({
   });
   if (data === undefined) return failed === null ? <LoadingRows rows={3} /> : <ErrorAlert error={failed} />;
   const { keys, keys_per_user, counted_since, max_days, latest_expiry, providers } = data;
-  const { budget_usd_per_month: budget, budget_resets_at: next } = data;
+  const { budget_usd_per_month: budget, budget_resets_at: next, sign_in_within_days: within } = data;
   return (
     <Stack gap="sm">
       <Facts
@@ -47,6 +47,12 @@ export function OwnKeyFields({
             <>
               <ExactTime at={latest_expiry} /> at the latest, {max_days} days from now
             </>,
+          ],
+          [
+            'Needs a sign-in',
+            within === null
+              ? undefined
+              : `every ${within} days: without one it stops until you sign in again`,
           ],
           [
             'Budget',

@@ -13,8 +13,8 @@ type InstallationLimits = ResponseOf<'/admin/v1/limits/installation', 'get'>;
 
 const TITLE = 'Limits of all calls';
 
-/** Changes the limits that all calls through this gateway share. */
-export function InstallationForm({ onClose }: { onClose: () => void }) {
+/** Changes the limits that all calls through this gateway share. @param raised the name of the one that it was opened to raise */
+export function InstallationForm({ raised, onClose }: { raised: string | undefined; onClose: () => void }) {
   const { data, error, isFetchedAfterMount, refetch } = useQuery({
     queryKey: ['limits', 'installation'],
     queryFn: ({ signal }) => api.get('/admin/v1/limits/installation', { signal }),
@@ -28,10 +28,18 @@ export function InstallationForm({ onClose }: { onClose: () => void }) {
       </Dialog>
     );
   }
-  return data !== undefined && isFetchedAfterMount && <Form shown={data} onClose={onClose} />;
+  return data !== undefined && isFetchedAfterMount && <Form shown={data} raised={raised} onClose={onClose} />;
 }
 
-function Form({ shown, onClose }: { shown: InstallationLimits; onClose: () => void }) {
+function Form({
+  shown,
+  raised,
+  onClose,
+}: {
+  shown: InstallationLimits;
+  raised: string | undefined;
+  onClose: () => void;
+}) {
   const [stored] = useState(() => ownLimitsOf(shown));
   const [draft, setDraft] = useState(stored);
   const changes = changesOf<OwnLimits>(stored, draft);
@@ -53,7 +61,7 @@ function Form({ shown, onClose }: { shown: InstallationLimits; onClose: () => vo
         onChange={(changed) => setDraft({ ...draft, ...changed })}
         error={rejected}
         unpriced="allow"
-        raises
+        raised={raised}
         stored={{ owner: {}, budgets: stored.budgets }}
       />
     </FormModal>

@@ -19,6 +19,7 @@ import {
   byUrgency,
   depthInTree,
   isBudget,
+  leftOutText,
   type Limit,
   limitAmount,
   limitOwner,
@@ -26,6 +27,7 @@ import {
   usedPercent,
 } from '../../limits/limit';
 import { LimitBar } from '../../limits/limit-bar';
+import { limitName } from '../../limits/limit-draft';
 import { Rejected } from '../../refusals/rejected';
 import { type Column, DataTable } from '../../table/data-table';
 import { usePages } from '../../table/use-pages';
@@ -63,7 +65,7 @@ const FILTERS: readonly FilterField[] = [
 export default function Limits() {
   const [url, setUrl] = useUrlState();
   const [reset, setReset] = useState<Limit>();
-  const [editing, setEditing] = useState(false);
+  const [editing, setEditing] = useState<'all' | Limit>();
   const isMember = useIsMember();
   const mayChange = useMayChange();
   const teams = useQuery(teamsQuery).data?.rows;
@@ -86,7 +88,7 @@ export default function Limits() {
     () => [
       ownerColumn((limit) => (isTree ? depthInTree(limit, groupOf) : 0)),
       ...COLUMNS,
-      ...(mayChange ? [actionColumn(setReset, () => setEditing(true))] : []),
+      ...(mayChange ? [actionColumn(setReset, setEditing)] : []),
     ],
     [mayChange, isTree, groupOf],
   );
@@ -97,7 +99,7 @@ export default function Limits() {
         description="What may be used, and how much of it is used. Every limit that counts a call must admit it."
       >
         {mayChange && (
-          <Button variant="default" onClick={() => setEditing(true)}>
+          <Button variant="default" onClick={() => setEditing('all')}>
             Limits of all calls
           </Button>
         )}
@@ -190,7 +192,12 @@ export default function Limits() {
       />
       <Rejected team={team} gatewayKey={key} />
       <ResetLimit limit={reset} onClose={() => setReset(undefined)} />
-      {editing && <InstallationForm onClose={() => setEditing(false)} />}
+      {editing !== undefined && (
+        <InstallationForm
+          raised={editing === 'all' ? undefined : nameInForm(editing)}
+          onClose={() => setEditing(undefined)}
+        />
+      )}
     </>
   );
 }
@@ -263,6 +270,7 @@ function UsedOf({ limit }: { limit: Limit }) {
         </Text>
       </Group>
       <LimitBar limit={limit} />
+      <LeftOut limit={limit} />
       <Text size="xs" c="var(--postern-bad)" mt={3}>
         {blockedText(limit)}
       </Text>
@@ -270,8 +278,25 @@ function UsedOf({ limit }: { limit: Limit }) {
   );
 }
 
+/** Beside a sum that leaves calls out, where they are counted. */
+function LeftOut({ limit }: { limit: Limit }) {
+  const [url] = useUrlState();
+  const text = leftOutText(limit);
+  if (text === undefined) return null;
+  const { group, team, key, owner_id: id } = limit;
+  const owner = key !== null ? { key: id } : team !== null ? { team: id } : group !== null ? { group } : {};
+  return (
+    <PageLink to="/usage" search={{ ...sharedState(url), ...owner, by: 'model' }} size="xs" c="dimmed">
+      {text}
+    </PageLink>
+  );
+}
+
 /** A raise is a change of the owner; a reset gives the whole amount again. */
-function actionColumn(reset: (limit: Limit) => void, editInstallation: () => void): Column<Limit> {
+function actionColumn(
+  reset: (limit: Limit) => void,
+  editInstallation: (limit: Limit) => void,
+): Column<Limit> {
   return {
     id: 'action',
     header: 'Action',
@@ -320,8 +345,18 @@ function OwnerLink({ limit }: { limit: Limit }) {
   );
 }
 
+/** As the forms of its owner call it. */
+function nameInForm(limit: Limit): string {
+  const each = limit.scope.endsWith('_end_user')
+    ? 'each_end_user '
+    : limit.scope.endsWith('_session')
+      ? 'each_session '
+      : '';
+  return each + limitName(limit.resource, limit.period, limit);
+}
+
 /** Leads to the form that has the amount: of the key, team or group; that of the installation opens here. */
-function Raise({ limit, editInstallation }: { limit: Limit; editInstallation: () => void }) {
+function Raise({ limit, editInstallation }: { limit: Limit; editInstallation: (limit: Limit) => void }) {
   const [url] = useUrlState();
   const { group, team, key, owner_id: id } = limit;
   const shared = sharedState(url);
@@ -331,27 +366,27 @@ function Raise({ limit, editInstallation }: { limit: Limit; editInstallation: ()
   };
   if (key !== null) {
     return (
-      <PageLink to="/keys" search={{ ...shared, key: id, edit: 'limits' }} {...link}>
+      <PageLink to="/keys" search={{ ...shared, key: id, edit: nameInForm(limit) }} {...link}>
         Raise
       </PageLink>
     );
   }
   if (team !== null) {
     return (
-      <PageLink to="/teams" search={{ ...shared, open: id, edit: 'limits' }} {...link}>
+      <PageLink to="/teams" search={{ ...shared, open: id, edit: nameInForm(limit) }} {...link}>
         Raise
       </PageLink>
     );
   }
   if (group !== null) {
     return (
-      <PageLink to="/teams" search={{ ...shared, group, edit: 'limits' }} {...link}>
+      <PageLink to="/teams" search={{ ...shared, group, edit: nameInForm(limit) }} {...link}>
         Raise
       </PageLink>
     );
   }
   return (
-    <Anchor component="button" type="button" onClick={editInstallation} {...link}>
+    <Anchor component="button" type="button" onClick={() => editInstallation(limit)} {...link}>
       Raise
     </Anchor>
   );

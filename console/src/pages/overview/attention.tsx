@@ -75,6 +75,12 @@ const KINDS: Record<Item['kind'], Kind> = {
     many: 'parts of the gateway do not work as they should',
     list: () => <PageLink to="/system">See system</PageLink>,
   },
+  transactions_lost: {
+    label: 'Lost',
+    one: 'time Postgres has lost what it had acknowledged',
+    many: 'times Postgres has lost what it had acknowledged',
+    list: () => <PageLink to="/system">See what was lost</PageLink>,
+  },
   secret_unreadable: {
     label: 'Unreadable',
     one: 'secret was encrypted with another master key',

@@ -1,7 +1,7 @@
 import { Grid, Stack } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense } from 'react';
-import { loadPart } from '../../app/lazy-part';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { ApiError } from '../../api/client';
+import { partOf } from '../../app/lazy-part';
 import { providersQuery } from '../../api/load-all';
 import { useIsMember } from '../../app/session';
 import { CompleteUpTo } from '../../display/complete-up-to';
@@ -22,8 +22,16 @@ import { Cards } from './cards';
 import { Ranking } from './ranking';
 
 /** Below what is seen first; the second one brings the tables along. */
-const Budgets = lazy(() => loadPart(() => import('./budgets')));
-const Providers = lazy(() => loadPart(() => import('./providers')));
+const Budgets = partOf(
+  'overview-budgets',
+  () => import('./budgets'),
+  () => <LoadingRows />,
+);
+const Providers = partOf(
+  'overview-providers',
+  () => import('./providers'),
+  () => <LoadingRows />,
+);
 
 export default function Overview() {
   const [url] = useUrlState();
@@ -33,11 +41,24 @@ export default function Overview() {
   const usage = useUsageSeries(range, dimension, metric, {});
   const previous = useUsage({ ...range.previousQuery, group_by: 'provider', tz: range.zone, limit: 1 });
   const isEmpty = usage.totals?.calls === 0;
+  const client = useQueryClient();
+  const header = (
+    <PageHeader title="Overview" description={<CompleteUpTo asOf={usage.asOf} error={usage.error} />}>
+      <TimeRangePicker range={range} />
+    </PageHeader>
+  );
+  // Every section would say so.
+  if (usage.error instanceof ApiError && usage.error.status === 0) {
+    return (
+      <>
+        {header}
+        <ErrorAlert error={usage.error} retry={() => void client.refetchQueries({ type: 'active' })} />
+      </>
+    );
+  }
   return (
     <>
-      <PageHeader title="Overview" description={<CompleteUpTo asOf={usage.asOf} error={usage.error} />}>
-        <TimeRangePicker range={range} />
-      </PageHeader>
+      {header}
       <Stack gap="md">
         <Attention />
         {usage.error ? (
@@ -69,14 +90,10 @@ export default function Overview() {
               </Grid.Col>
             ))}
           <Grid.Col span={{ base: 12, md: 5 }}>
-            <Suspense fallback={<LoadingRows />}>
-              <Budgets />
-            </Suspense>
+            <Budgets />
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 7 }}>
-            <Suspense fallback={<LoadingRows />}>
-              <Providers zone={range.zone} />
-            </Suspense>
+            <Providers zone={range.zone} />
           </Grid.Col>
         </Grid>
       </Stack>

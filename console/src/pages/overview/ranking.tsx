@@ -6,8 +6,9 @@ import { LoadingRows } from '../../display/loading';
 import { Section } from '../../display/section';
 import type { TimeRange } from '../../url/time-range';
 import { memberOf, sharedState, useUrlState } from '../../url/url-state';
-import { groupLabel, groupValue, type Metric } from '../../usage/metrics';
+import { groupLabel, groupValue, type Metric, type UsageRow } from '../../usage/metrics';
 import { GroupName } from '../../usage/group-name';
+import { UnknownCost } from '../../usage/unknown-cost';
 import { useUsage } from '../../usage/use-usage';
 
 import classes from './ranking.module.css';
@@ -27,7 +28,8 @@ export function Ranking({
 }) {
   const [url] = useUrlState();
   const query = useUsage({ ...range.query, tz: range.zone, group_by: dimension, sort: metric.id, limit: 50 });
-  const groups = query.data?.data.filter((row) => metric.of(row) > 0).slice(0, SHOWN);
+  const leavesOut = (row: UsageRow) => metric.id === 'cost' && row.unpriced_calls + row.unknown_calls > 0;
+  const groups = query.data?.data.filter((row) => metric.of(row) > 0 || leavesOut(row)).slice(0, SHOWN);
   const largest = Math.max(1, ...(groups ?? []).map((row) => metric.of(row)));
   const search = { ...sharedState(url), metric: metric.id === 'cost' ? undefined : metric.id };
   return (
@@ -67,7 +69,8 @@ export function Ranking({
                     <GroupName row={row} dimension={dimension} />
                   </PageLink>
                 ),
-              value: metric.format(metric.of(row)),
+              value: metric.isKnown?.(row) === false ? '–' : metric.format(metric.of(row)),
+              note: leavesOut(row) ? <UnknownCost sums={row} /> : undefined,
               share: metric.of(row) / largest,
             };
           })}

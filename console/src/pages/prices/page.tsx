@@ -17,7 +17,7 @@ import { PriceDrawer } from './price-drawer';
 import { PriceForm } from './price-form';
 import { Reprice } from './reprice';
 
-const SOURCES: Readonly<Record<Price['source'], string>> = { custom: 'Your own', catalog: 'Catalogue' };
+const SOURCES: Readonly<Record<Price['source'], string>> = { custom: 'Your own', catalog: 'Catalog' };
 const FILTERS: readonly FilterField[] = [
   {
     name: 'source',
@@ -63,7 +63,7 @@ export default function Prices() {
     <>
       <PageHeader
         title="Prices"
-        description="USD per million tokens. Your own prices come before the catalogue’s."
+        description="USD per million tokens. Your own prices come before the catalog’s."
       >
         {mayChange && (
           <Button variant="default" onClick={() => setUrl({ reprice: '1' })}>
@@ -101,7 +101,7 @@ export default function Prices() {
             </NoMatch>
           ) : (
             <EmptyState title="No price is in use yet" action={add}>
-              Prices of the catalogue appear here once their models are called.
+              Prices of the catalog appear here once their models are called.
             </EmptyState>
           )
         }
@@ -195,7 +195,7 @@ function columnsOf(): Column<Price>[] {
       id: 'source',
       header: 'Source',
       cell: ({ source }) =>
-        source === 'custom' ? <StatusBadge tone="neutral">your own</StatusBadge> : 'catalogue',
+        source === 'custom' ? <StatusBadge tone="neutral">your own</StatusBadge> : 'catalog',
     },
     { id: 'note', header: 'Note', cell: ({ note }) => note ?? '', wideOnly: true },
   ];

@@ -19,7 +19,7 @@ interface Props {
   onSaved: (price: Price) => void;
 }
 
-/** All of one price. Those of the catalogue cannot be changed, only overruled by one's own. */
+/** All of one price. Those of the catalog cannot be changed, only overruled by one's own. */
 export function PriceDrawer({ shown, ...then }: Omit<Props, 'shown'> & { shown: Price | undefined }) {
   return (
     <SideDrawer opened={shown !== undefined} onClose={then.onClose} title={shown?.model ?? 'Price'}>
@@ -49,7 +49,7 @@ function Details({ shown, ...then }: Props) {
             `${amount(usd)} ${unitOf(unit)}`,
           ]),
           ['Tiers', shown.tiers === null ? undefined : <Tiers tiers={shown.tiers} />],
-          ['Source', shown.source === 'custom' ? 'your own' : 'catalogue'],
+          ['Source', shown.source === 'custom' ? 'your own' : 'catalog'],
           ['Note', shown.note],
           ['Stored', <ExactTime at={shown.created_at} />],
           ['Price ID', <CopyableId id={shown.id} what="price ID" short />],

@@ -58,15 +58,15 @@ function isPrice(subject: Partial<Price>): subject is Price {
   return subject.id !== undefined;
 }
 
-/** A price of one's own that begins with what the catalogue has, tiers and units included. */
-function ofCatalogue(price: Price): Draft {
+/** A price of one's own that begins with what the catalog has, tiers and units included. */
+function ofCatalog(price: Price): Draft {
   return { ...draftOf(price), effective_from: null, note: null };
 }
 
 /**
  * Adds a price for a model, or changes the one that is given.
  *
- * @param subject what a new price is for; it begins with the amounts of a price that the catalogue has
+ * @param subject what a new price is for; it begins with the amounts of a price that the catalog has
  * @param onSaved called once the price is stored, in place of onClose
  */
 export function PriceForm({
@@ -83,7 +83,7 @@ export function PriceForm({
   const stored = shown === undefined ? NEW : draftOf(shown);
   const [catalog, setCatalog] = useState(subject?.catalog ?? '');
   const [model, setModel] = useState(subject?.model ?? '');
-  const [draft, setDraft] = useState(subject && isPrice(subject) ? ofCatalogue(subject) : stored);
+  const [draft, setDraft] = useState(subject && isPrice(subject) ? ofCatalog(subject) : stored);
   const changes = changesOf<Draft>(stored, draft);
   const { effective_from, units, ...others } = changes;
   const amounts = { ...others, ...(units !== undefined && { extra: extraOf(units) }) };

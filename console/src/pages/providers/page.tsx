@@ -1,7 +1,7 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense, useMemo } from 'react';
-import { loadPart } from '../../app/lazy-part';
+import { useMemo } from 'react';
+import { partOf } from '../../app/lazy-part';
 import { api } from '../../api/client';
 import { providersQuery } from '../../api/load-all';
 import { useMayChange } from '../../app/session';
@@ -23,7 +23,11 @@ import { ProviderHealth, useLastHour } from './provider-health';
 import { ProviderForm } from './provider-form';
 import { useProviderTest } from './provider-test';
 
-const Routes = lazy(() => loadPart(() => import('./routes')));
+const Routes = partOf(
+  'routes',
+  () => import('./routes'),
+  () => <LoadingRows rows={2} />,
+);
 
 export default function Providers() {
   const [url, setUrl] = useUrlState();
@@ -72,15 +76,14 @@ export default function Providers() {
         test={test}
         onClose={() => setUrl({ open: undefined })}
       />
-      <Suspense fallback={<LoadingRows rows={2} />}>
-        <Routes />
-      </Suspense>
+      <Routes />
       {mayChange && url.new === '1' && (
         <ProviderForm
           isFirst={rows?.length === 0}
-          onClose={() => setUrl({ new: undefined })}
+          team={url.team}
+          onClose={() => setUrl({ new: undefined, team: undefined })}
           onSaved={({ name }) => {
-            setUrl({ new: undefined, open: name });
+            setUrl({ new: undefined, team: undefined, open: name });
             test.mutate(name);
           }}
         />
@@ -101,13 +104,14 @@ function columnsOf(
       id: 'name',
       header: 'Provider',
       sortBy: ({ name }) => name,
-      cell: ({ name, default: isDefault, url }) => (
+      cell: ({ name, default: isDefault, url, team }) => (
         <>
           <Group component="span" gap={8} display="inline-flex">
             <Text span fw={600} size="sm">
               {name}
             </Text>
             {isDefault && <StatusBadge tone="neutral">default</StatusBadge>}
+            {team !== null && <StatusBadge tone="neutral">{`team ${team}`}</StatusBadge>}
           </Group>
           <Text c="dimmed" size="xs" component="span" display="block">
             {url}

@@ -75,6 +75,14 @@ function Details({ shown, secretAt, test, onClose }: Props & { onClose: () => vo
               </>
             ),
           ],
+          [
+            'Team',
+            shown.team === null ? undefined : (
+              <PageLink to="/teams" search={{ ...shared, q: shown.team }} size="sm">
+                {shown.team}
+              </PageLink>
+            ),
+          ],
           ['Default', shown.default ? 'yes: calls to /v1 go to it' : 'no'],
           [
             'Takes its place',

@@ -1,10 +1,13 @@
 import { Select, Switch, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../../api/client';
+import { teamsQuery } from '../../api/load-all';
 import { changesOf } from '../../forms/changes';
 import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { changed, filled, inputsOf, type Settings, settingsOf } from './auth';
+import type { Team } from '../teams/team';
 import { AuthFields } from './auth-fields';
 import { PRESETS } from './presets';
 import type { Provider } from './provider';
@@ -17,6 +20,7 @@ interface Draft {
   enabled: boolean;
   catalog: string | null;
   on_disconnect: Provider['on_disconnect'];
+  team: string | null;
 }
 
 const draftOf = ({
@@ -27,6 +31,7 @@ const draftOf = ({
   enabled,
   catalog,
   on_disconnect,
+  team,
 }: Provider): Draft => ({
   name,
   url,
@@ -35,6 +40,7 @@ const draftOf = ({
   enabled,
   catalog,
   on_disconnect,
+  team,
 });
 const NEW: Draft = {
   name: '',
@@ -44,21 +50,29 @@ const NEW: Draft = {
   enabled: true,
   catalog: null,
   on_disconnect: 'cancel',
+  team: null,
 };
 
 /** Adds a provider, or changes the one that is given. The secret is sent once and never shown. */
 export function ProviderForm({
   shown,
   isFirst = false,
+  team,
   onClose,
   onSaved,
 }: {
   shown?: Provider;
   isFirst?: boolean;
+  /** Name of the team that a new one is for. */
+  team?: string;
   onClose: () => void;
   onSaved: (provider: Provider) => void;
 }) {
-  const stored = shown === undefined ? { ...NEW, default: isFirst } : draftOf(shown);
+  const stored =
+    shown === undefined
+      ? { ...NEW, default: isFirst || team !== undefined, team: team ?? null }
+      : draftOf(shown);
+  const teams = useQuery(teamsQuery).data?.rows ?? [];
   const [draft, setDraft] = useState(stored);
   const [preset, setPreset] = useState<string | null>(null);
   const storedSettings = settingsOf(stored.auth, shown?.auth_settings ?? null);
@@ -88,17 +102,21 @@ export function ProviderForm({
       // Without a price list of its own, the one of the URL's host applies.
       const { catalog, ...body } = draft;
       const auth_settings = filled(draft.auth, settings);
-      return api.post('/admin/v1/providers', {
+      const added = await api.post('/admin/v1/providers', {
         body: {
           ...body,
+          default: draft.team === null && draft.default,
           url: body.url.replace('<region>', settings.region ?? ''),
           secret: secret === '' || !takesSecret ? null : secret,
           ...(auth_settings !== undefined && { auth_settings }),
           ...(catalog !== null && { catalog }),
         },
       });
+      const owner = teams.find(({ name }) => name === draft.team);
+      if (owner !== undefined) await admit(owner, added.name, draft.default);
+      return added;
     },
-    ['providers', 'audit'],
+    ['providers', 'teams', 'audit'],
     (provider) => {
       setSecret('');
       onSaved(provider);
@@ -111,7 +129,7 @@ export function ProviderForm({
       setSettings(settingsOf(found.auth, { ...found.authSettings }));
       setDraft({
         ...draft,
-        name: id,
+        name: draft.team === null ? id : accountName(id, draft.team),
         url: found.url ?? found.example ?? '',
         auth: found.auth,
         on_disconnect: found.onDisconnect ?? 'cancel',
@@ -202,11 +220,32 @@ export function ProviderForm({
         value={draft.on_disconnect}
         onChange={(value) => setDraft({ ...draft, on_disconnect: value as Draft['on_disconnect'] })}
       />
-      <Switch
-        label="Default provider: calls to /v1 go to it"
-        checked={draft.default}
-        onChange={(event) => setDraft({ ...draft, default: event.currentTarget.checked })}
-      />
+      {(teams.length > 0 || draft.team !== null) && (
+        <Select
+          label="Team"
+          description="Whose keys may use it. It takes its files and batches with it."
+          allowDeselect={false}
+          searchable
+          data={[
+            { value: '', label: 'All teams' },
+            ...[...new Set([...teams.map(({ name }) => name), draft.team ?? ''])].filter(Boolean),
+          ]}
+          value={draft.team ?? ''}
+          onChange={(name) => setDraft({ ...draft, team: name || null })}
+          error={error?.of('team')}
+        />
+      )}
+      {(shown === undefined || draft.team === null) && (
+        <Switch
+          label={
+            draft.team === null
+              ? 'Default provider: calls to /v1 go to it'
+              : 'Default of the team: its calls to /v1 go to it'
+          }
+          checked={draft.default}
+          onChange={(event) => setDraft({ ...draft, default: event.currentTarget.checked })}
+        />
+      )}
       {shown !== undefined && (
         <Switch
           label="Enabled"
@@ -216,4 +255,19 @@ export function ProviderForm({
       )}
     </FormModal>
   );
+}
+
+/** Lets a team use a new provider of its own. */
+async function admit(owner: Team, name: string, isDefault: boolean): Promise<void> {
+  const body = {
+    ...(isDefault && { default_provider: name }),
+    ...(owner.providers !== null && { providers: [...new Set([...owner.providers, name])] }),
+  };
+  if (Object.keys(body).length > 0)
+    await api.patch('/admin/v1/teams/{id}', { path: { id: owner.id }, body, shown: owner });
+}
+
+/** The name that `postern providers add --team` gives. */
+function accountName(preset: string, team: string): string {
+  return `${preset}-${team.toLowerCase().replace(/[^a-z0-9_-]+/g, '-')}`.slice(0, 63);
 }

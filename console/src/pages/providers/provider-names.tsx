@@ -1,6 +1,6 @@
 import { MultiSelect, TagsInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { providersQuery } from '../../api/load-all';
+import { providersQuery, teamsQuery } from '../../api/load-all';
 import { useLeads } from '../../app/session';
 import { useTimeRange } from '../../url/time-range';
 import { useUsage } from '../../usage/use-usage';
@@ -22,17 +22,26 @@ interface Props {
 
 /** Names of providers and routes; none is all of them. */
 export function ProviderNames({ team, allowed, ...field }: Props) {
-  return useLeads() ? <OfTeam {...field} team={team} allowed={allowed} /> : <OfAll {...field} />;
+  return useLeads() ? <OfTeam {...field} team={team} allowed={allowed} /> : <OfAll {...field} team={team} />;
 }
 
-type Field = Omit<Props, 'team' | 'allowed'>;
+/** The names that keys of a team may use. @param team its name; null: it is not known, or new */
+export function useProvidersOf(team: string | null): string[] {
+  const providers = useQuery(providersQuery).data?.data ?? [];
+  const routes = useQuery(routesQuery).data?.data ?? [];
+  const others = new Set(
+    providers.filter((one) => one.team !== null && one.team !== team).map(({ name }) => name),
+  );
+  const open = routes.filter(({ targets }) => targets.every(({ provider }) => !others.has(provider)));
+  return [...providers.filter(({ name }) => !others.has(name)), ...open].map(({ name }) => name);
+}
 
 const CLEAR = { 'aria-label': 'Allow all providers' };
 
-function OfAll({ all, value, onChange, ...field }: Field) {
-  const providers = useQuery(providersQuery).data?.data ?? [];
-  const routes = useQuery(routesQuery).data?.data ?? [];
-  const names = [...providers, ...routes].map(({ name }) => name);
+function OfAll({ all, value, onChange, team, ...field }: Omit<Props, 'allowed'>) {
+  const found = useQuery(teamsQuery).data?.rows.find(({ id, name }) => id === team || name === team);
+  const listed = found?.providers ?? null;
+  const names = useProvidersOf(found?.name ?? null).filter((name) => listed?.includes(name) ?? true);
   return (
     <MultiSelect
       {...field}
@@ -46,20 +55,22 @@ function OfAll({ all, value, onChange, ...field }: Field) {
   );
 }
 
-/** A lead sees no providers: chooses from those that may be used, if they are named, or that the team has called, or types. */
+/** A lead sees no providers but those of the team: chooses from those that may be used, if they are named, or that the team has called, or types. */
 function OfTeam({ all, value, onChange, team, allowed, ...field }: Props) {
   const range = useTimeRange('30d');
   const called = useUsage(
     { ...range.query, team, group_by: 'provider', sort: 'calls', limit: 100 },
     allowed === null && team !== undefined,
   );
-  const names = allowed ?? (called.data?.data ?? []).flatMap(({ provider }) => provider ?? []);
+  const own = useQuery(providersQuery).data?.data ?? [];
+  const used = (called.data?.data ?? []).flatMap(({ provider }) => provider ?? []);
+  const names = allowed ?? [...own.map(({ name }) => name), ...used];
   return (
     <TagsInput
       {...field}
       description={
         allowed === null
-          ? 'Those that the team has called are offered; you can type others.'
+          ? 'Those of the team, and those that it has called, are offered; you can type others.'
           : 'An administrator has named those that are offered.'
       }
       placeholder={value === null ? (allowed === null ? all : allowed.join(', ')) : undefined}

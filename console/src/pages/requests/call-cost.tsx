@@ -190,6 +190,6 @@ function sourceOf(call: Call, price: Price | null, hasChanged: boolean): string 
   if (price === null) return 'The price at that time was removed since; the cost is what it was then.';
   if (hasChanged)
     return `The price of ${price.model} in ${price.catalog} was changed since; the cost is what it was then.`;
-  const list = price.source === 'catalog' ? 'catalogue' : 'own price';
+  const list = price.source === 'catalog' ? 'catalog' : 'own price';
   return `Price of ${price.model} in ${price.catalog} (${list})${isFromStart(price) ? '' : `, in force since ${price.effective_from.slice(0, 10)}`}.`;
 }

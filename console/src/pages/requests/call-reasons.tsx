@@ -1,4 +1,5 @@
 import { Code, Stack, Text } from '@mantine/core';
+import { ErrorCode } from '../../display/error-code';
 import type { Call } from './call';
 import { reasonsOf } from './reasons';
 
@@ -13,13 +14,13 @@ export function CallReasons({ call }: { call: Call }) {
         {reasons.map(({ token, words }, index) => (
           <Text key={token} size="sm" style={{ overflowWrap: 'anywhere' }}>
             {!isOfGateway && index === 0 && 'The provider reported '}
-            <Code>{token}</Code>
+            {token === call.error_code ? <ErrorCode code={token} /> : <Code>{token}</Code>}
             {words === null ? '' : ` ${words}`}
           </Text>
         ))}
         {isOfGateway && (
           <Text size="xs" c="dimmed">
-            Reported by the gateway. docs/reference/errors.md says what to do.
+            Reported by the gateway. The link says what to do.
           </Text>
         )}
       </Stack>

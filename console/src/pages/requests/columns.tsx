@@ -90,6 +90,7 @@ export const COLUMNS: readonly Column<Call>[] = [
   { id: 'duration', header: 'Duration', align: 'right', cell: ({ duration_ms }) => duration(duration_ms) },
   { id: 'path', header: 'Path', cell: ({ method, path }) => `${method} ${path ?? '–'}`, optional: true },
   { id: 'end_user', header: 'End user', cell: ({ end_user }) => text(end_user), optional: true },
+  { id: 'subject', header: 'Subject', cell: ({ subject }) => text(subject), optional: true },
   { id: 'session', header: 'Session', cell: ({ session_id }) => text(session_id), optional: true },
   {
     id: 'request_bytes',

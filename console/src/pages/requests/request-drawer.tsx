@@ -80,6 +80,12 @@ function Details({ call }: { call: ShownCall }) {
               ),
             ],
             [
+              'Subject',
+              call.subject && (
+                <FilterLink key="subject" name="subject" value={call.subject} label={call.subject} />
+              ),
+            ],
+            [
               'End user',
               call.end_user && (
                 <FilterLink key="user" name="end_user" value={call.end_user} label={call.end_user} />
@@ -156,7 +162,7 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-type FilterName = 'team' | 'key' | 'provider' | 'model' | 'end_user' | 'session';
+type FilterName = 'team' | 'key' | 'provider' | 'model' | 'end_user' | 'session' | 'subject';
 
 /** Leads to the list with this filter. */
 function FilterLink({ name, value, label }: { name: FilterName; value: string; label: string }) {

@@ -13,6 +13,7 @@ import { StatusBadge, type Tone } from '../../display/status-badge';
 import { RelativeTime } from '../../figures/figure';
 import { bytes, compact, count, duration } from '../../figures/numbers';
 import { type Column, DataTable } from '../../table/data-table';
+import { Losses } from './losses';
 import classes from './page.module.css';
 
 type System = ResponseOf<'/admin/v1/system', 'get'>;
@@ -53,6 +54,7 @@ function State({ system }: { system: System }) {
           ))}
         </Alert>
       )}
+      <Losses />
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
         <Section title="Gateway">
           <Facts

@@ -16,12 +16,12 @@ type GroupDraft = OwnLimits & Pick<TeamGroup, 'name' | 'note' | 'teams'>;
 /** Creates a group, or changes the one that is given. */
 export function GroupForm({
   shown,
-  raises = false,
+  raised,
   onClose,
 }: {
   shown?: TeamGroup;
   /** It was opened to raise a limit. */
-  raises?: boolean;
+  raised?: string;
   onClose: () => void;
 }) {
   const stored: GroupDraft =
@@ -57,7 +57,7 @@ export function GroupForm({
         onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
         error={error?.of('name')}
         autoComplete="off"
-        data-autofocus={!raises || undefined}
+        data-autofocus={raised === undefined || undefined}
       />
       <MultiSelect
         label="Teams"
@@ -91,7 +91,7 @@ export function GroupForm({
         error={error}
         stored={shown && { owner: { group: shown.name }, budgets: shown.budgets }}
         unpriced="allow"
-        raises={raises}
+        raised={raised}
       />
       {shown?.teams.length === 0 && (
         <div>

@@ -26,7 +26,7 @@ export function Groups({ range }: { range: TimeRange }) {
   const [opened, setForm] = useState<'new' | TeamGroup>();
   const groups = useQuery(groupsQuery);
   const raised =
-    mayChange && url.edit === 'limits' && url.open === undefined
+    mayChange && url.edit !== undefined && url.open === undefined
       ? groups.data?.rows.find(({ name }) => name === url.group)
       : undefined;
   const form = opened ?? raised;
@@ -61,7 +61,7 @@ export function Groups({ range }: { range: TimeRange }) {
       {form !== undefined && (
         <GroupForm
           {...(form !== 'new' && { shown: form })}
-          raises={form === raised}
+          raised={form === raised ? url.edit : undefined}
           onClose={() => {
             setForm(undefined);
             setUrl({ edit: undefined }, { replace: true });

@@ -33,7 +33,13 @@ export function SelfServiceFields({
           onChange(
             chosen === 'off'
               ? null
-              : { keys_per_user: 3, max_days: 90, budget_usd_per_month: null, providers: null },
+              : {
+                  keys_per_user: 3,
+                  max_days: 90,
+                  budget_usd_per_month: null,
+                  providers: null,
+                  sign_in_within_days: null,
+                },
           )
         }
       />
@@ -80,6 +86,17 @@ function Rules({
           error={error?.of('self_service.budget_usd_per_month')}
         />
       </SimpleGrid>
+      <NumberInput
+        label="Days after a sign-in"
+        description="A key of a user of single sign-on stops working so many days after they last signed in, and works again when they do."
+        placeholder="No sign-in is needed"
+        min={1}
+        max={90}
+        allowDecimal={false}
+        value={value.sign_in_within_days ?? ''}
+        onChange={(days) => onChange({ ...value, sign_in_within_days: days === '' ? null : Number(days) })}
+        error={error?.of('self_service.sign_in_within_days')}
+      />
       <ProviderNames
         label="Providers and routes of members' keys"
         all="All, also those added later"
@@ -87,7 +104,7 @@ function Rules({
         onChange={(providers) => onChange({ ...value, providers })}
         error={error?.of('self_service.providers')}
         team={shown?.id}
-        allowed={shown?.self_service?.providers ?? null}
+        allowed={shown?.self_service?.providers ?? shown?.providers ?? null}
       />
     </>
   );

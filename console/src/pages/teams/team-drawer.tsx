@@ -17,6 +17,8 @@ import { addPeriods, civilOf, startOf } from '../../url/calendar';
 import { useTimeZone } from '../../url/time-zone';
 import { sharedState, useUrlState, withRange } from '../../url/url-state';
 import { OwnUsage } from '../../usage/own-usage';
+import { Accounts } from './accounts';
+import { ClientSetup } from './client-setup';
 import type { Team } from './team';
 import { TeamForm } from './team-form';
 
@@ -31,23 +33,24 @@ export function TeamDrawer({ shown, onClose }: { shown: Team | undefined; onClos
 
 function Details({ shown }: { shown: Team }) {
   const [url, setUrl] = useUrlState();
-  const raises = url.edit === 'limits';
   const isAdmin = useMayChange();
-  const mayChange = useLeads() || isAdmin;
+  const leads = useLeads();
+  const mayChange = leads || isAdmin;
   const isMember = useIsMember();
+  const seesProviders = leads || !isMember;
   const limits = useQuery(limitsQuery).data?.rows.filter(({ owner_id }) => owner_id === shown.id);
   const search = { ...sharedState(url), team: shown.name };
   return (
     <Stack gap="md">
       <Group gap="xs">
         {mayChange && (
-          <DialogButton label="Edit" opened={raises}>
+          <DialogButton label="Edit" opened={url.edit !== undefined}>
             {(close) => {
               const leave = () => {
                 close();
                 setUrl({ edit: undefined }, { replace: true });
               };
-              return <TeamForm shown={shown} raises={raises} onClose={leave} onSaved={leave} />;
+              return <TeamForm shown={shown} raised={url.edit} onClose={leave} onSaved={leave} />;
             }}
           </DialogButton>
         )}
@@ -71,11 +74,26 @@ function Details({ shown }: { shown: Team }) {
           ['Group', shown.group ?? undefined],
           ...annotationFacts(shown),
           ...modelFacts(shown),
+          ['Providers', shown.providers?.join(', ')],
+          ['Default provider', shown.default_provider ?? undefined],
           ['Keys of members', ownKeys(shown)],
+          ['Sign-in from clients', signIn(shown)],
           ['Created', <ExactTime at={shown.created_at} />],
           ['Team ID', <CopyableId id={shown.id} what="team ID" short />],
         ]}
       />
+      {seesProviders && (
+        <>
+          <Divider />
+          <Accounts shown={shown} />
+        </>
+      )}
+      {shown.sign_in !== null && !isMember && (
+        <>
+          <Divider />
+          <ClientSetup team={shown} />
+        </>
+      )}
       <Divider />
       <Group justify="space-between">
         <Title order={3} size="h5">
@@ -137,10 +155,22 @@ function Statements({ team }: { team: string }) {
 /** What members may have, in one line; nothing if they may create no key. */
 function ownKeys({ self_service: allowed }: Team): string | undefined {
   if (allowed === null) return undefined;
-  const { keys_per_user, max_days, budget_usd_per_month, providers } = allowed;
+  const { keys_per_user, max_days, budget_usd_per_month, providers, sign_in_within_days } = allowed;
   return [
     `${keys_per_user} each, for at most ${max_days} days`,
+    ...(sign_in_within_days === null ? [] : [`${sign_in_within_days} days after a sign-in`]),
     ...(budget_usd_per_month === null ? [] : [`$${budget_usd_per_month} a month`]),
+    providers === null ? 'all providers' : providers.join(', '),
+  ].join('; ');
+}
+
+/** What people who sign in have, in one line; nothing if nobody can. */
+function signIn({ sign_in: allowed }: Team): string | undefined {
+  if (allowed === null) return undefined;
+  const { days, token_minutes, budget_usd_per_month, providers } = allowed;
+  return [
+    `again after ${days} days, tokens of ${token_minutes} minutes`,
+    ...(budget_usd_per_month === null ? [] : [`$${budget_usd_per_month} a month each`]),
     providers === null ? 'all providers' : providers.join(', '),
   ].join('; ');
 }

@@ -14,38 +14,65 @@ import { FormModal } from '../../forms/form-modal';
 import { useSave } from '../../forms/use-save';
 import { LimitFields } from '../../limits/limit-fields';
 import { type LimitMembers, limitMembersOf, UNLIMITED } from '../../limits/limit-draft';
+import { ClaudeCodeFields } from './claude-code-fields';
 import { GROUP_LISTS, groupsQuery } from './group';
+import { ProviderRuleFields } from './provider-rule-fields';
 import { SelfServiceFields } from './self-service-fields';
+import { SignInFields } from './sign-in-fields';
 import type { Team } from './team';
 
-type TeamDraft = LimitMembers & Annotations & Pick<Team, 'name' | 'disabled' | 'group' | 'self_service'>;
+type TeamDraft = LimitMembers &
+  Annotations &
+  Pick<
+    Team,
+    | 'name'
+    | 'disabled'
+    | 'group'
+    | 'providers'
+    | 'default_provider'
+    | 'self_service'
+    | 'sign_in'
+    | 'claude_code'
+  >;
 
 const draftOf = (team: Team): TeamDraft => ({
   name: team.name,
   disabled: team.disabled,
   group: team.group,
+  providers: team.providers,
+  default_provider: team.default_provider,
   self_service: team.self_service,
+  sign_in: team.sign_in,
+  claude_code: team.claude_code,
   ...limitMembersOf(team),
   ...annotationsOf(team),
 });
 
+const NEW = {
+  name: '',
+  disabled: false,
+  group: null,
+  providers: null,
+  default_provider: null,
+  self_service: null,
+  sign_in: null,
+  claude_code: null,
+};
+
 /** Creates a team, or changes the one that is given. */
 export function TeamForm({
   shown,
-  raises = false,
+  raised,
   onClose,
   onSaved,
 }: {
   shown?: Team;
   /** It was opened to raise a limit. */
-  raises?: boolean;
+  raised?: string;
   onClose: () => void;
   onSaved: (team: Team) => void;
 }) {
-  const stored =
-    shown === undefined
-      ? { name: '', disabled: false, group: null, self_service: null, ...UNLIMITED, ...NO_ANNOTATIONS }
-      : draftOf(shown);
+  const stored = shown === undefined ? { ...NEW, ...UNLIMITED, ...NO_ANNOTATIONS } : draftOf(shown);
   const [draft, setDraft] = useState<TeamDraft>(stored);
   // The rest is for administrators.
   const leads = useLeads();
@@ -58,7 +85,11 @@ export function TeamForm({
             body: {
               name: draft.name,
               group: draft.group,
+              providers: draft.providers,
+              default_provider: draft.default_provider,
               self_service: draft.self_service,
+              sign_in: draft.sign_in,
+              claude_code: draft.claude_code,
               ...limitMembersOf(draft),
               ...annotationsOf(draft),
             },
@@ -88,7 +119,7 @@ export function TeamForm({
             onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
             error={error?.of('name')}
             autoComplete="off"
-            data-autofocus={!raises || undefined}
+            data-autofocus={raised === undefined || undefined}
           />
           {shown !== undefined && (
             <Select
@@ -121,12 +152,20 @@ export function TeamForm({
             onChange={(annotations) => setDraft({ ...draft, ...annotationsOf(annotations) })}
             error={error}
           />
+          <ProviderRuleFields
+            value={draft}
+            onChange={({ providers, default_provider }) =>
+              setDraft({ ...draft, providers, default_provider })
+            }
+            error={error}
+            shown={shown}
+          />
           <LimitFields
             value={draft}
             onChange={(members) => setDraft({ ...draft, ...limitMembersOf(members) })}
             error={error}
             stored={shown && { owner: { team: shown.id }, budgets: shown.budgets }}
-            raises={raises}
+            raised={raised}
           />
         </>
       )}
@@ -136,6 +175,21 @@ export function TeamForm({
         error={error}
         shown={shown}
       />
+      {!leads && (
+        <>
+          <SignInFields
+            value={draft.sign_in}
+            onChange={(sign_in) => setDraft({ ...draft, sign_in })}
+            error={error}
+            shown={shown}
+          />
+          <ClaudeCodeFields
+            value={draft.claude_code}
+            onChange={(claude_code) => setDraft({ ...draft, claude_code })}
+            error={error}
+          />
+        </>
+      )}
     </FormModal>
   );
 }

@@ -9,6 +9,7 @@ import { ErrorAlert } from '../../display/error-alert';
 import { LoadingRows } from '../../display/loading';
 import { StatusBadge } from '../../display/status-badge';
 import { RelativeTime } from '../../figures/figure';
+import { useRemoval } from '../../forms/use-removal';
 import { usePages } from '../../table/use-pages';
 import { type Delivery, DELIVERY_TONES, type Webhook, WEBHOOK_LISTS } from './webhook';
 import classes from './deliveries.module.css';
@@ -20,12 +21,13 @@ const REFRESH_MS = 5_000;
 export function Deliveries({ webhook }: { webhook: Webhook }) {
   const [state, setState] = useState<Delivery['state'] | null>(null);
   const path = { id: webhook.id };
+  const removal = useRemoval(webhook.id);
   const query = { limit: 20, ...(state !== null && { state }) };
   const deliveries = usePages<Delivery>(
     ['webhook-deliveries', webhook.id, state],
     (cursor, signal) =>
       api.get('/admin/v1/webhooks/{id}/deliveries', { path, query: { ...query, cursor } as never, signal }),
-    { refetchInterval: REFRESH_MS },
+    { refetchInterval: REFRESH_MS, enabled: removal === undefined },
   );
   const client = useQueryClient();
   const replay = useMutation({

@@ -67,6 +67,7 @@ function Actions({ shown, onClose }: { shown: Webhook; onClose: () => void }) {
           {(close) => <EditWebhook shown={shown} onClose={close} />}
         </DialogButton>
         <RemoveAction
+          id={shown.id}
           what="webhook"
           name={new URL(shown.url.replace('…', '')).host}
           remove={() => api.delete('/admin/v1/webhooks/{id}', { path, shown })}

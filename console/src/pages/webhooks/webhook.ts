@@ -13,6 +13,7 @@ export const EVENTS: Record<EventType, string> = {
   'provider.recovered': 'Calls to a provider succeed again',
   'trust.failing': 'A trust rejects tokens that its issuer has signed',
   'issuer.unavailable': 'The public keys of an issuer cannot be read',
+  'policy.failing': 'A policy does not decide about calls',
   'refusals.high': 'Many calls of a key are rejected, 429 not counted',
   'key.expiring': 'A key expires within 7 days',
   'price.missing': 'A model without a price was called',

@@ -10,6 +10,8 @@ import { readText } from '../../prompt.js';
 const SECRETS = [
   { list: 'providers', member: 'secret', mayBeText: false },
   { list: 'webhooks', member: 'url', mayBeText: true },
+  { list: 'policies', member: 'url', mayBeText: true },
+  { list: 'policies', member: 'secret', mayBeText: false },
   { list: 'sinks', member: 'url', mayBeText: true },
   { list: 'sinks', member: 'secret', mayBeText: false },
 ] as const;
@@ -53,7 +55,7 @@ export class ApplyFile {
     }
     if (!isMap(parsed.contents)) {
       throw new CliError(
-        `${file.place(0)}: must be a mapping of installation, groups, teams, providers, routes, prices, keys, trusts, webhooks and sinks`,
+        `${file.place(0)}: must be a mapping of installation, groups, teams, providers, routes, prices, keys, trusts, webhooks, policies and sinks`,
       );
     }
     return file;

@@ -42,7 +42,7 @@ const ENDED: Record<string, string> = { key: ' (revoked)', team: ' (disabled)' }
 export function applyCommand(): Command {
   return new Command('apply')
     .description(
-      'change limits of all calls, groups, teams, providers, routes, prices, keys, trusts, webhooks and sinks to match a file',
+      'change limits of all calls, groups, teams, providers, routes, prices, keys, trusts, webhooks, policies and sinks to match a file',
     )
     .requiredOption('-f, --file <file>', 'YAML or JSON file; - for standard input')
     .option('--dry-run', 'only print the plan')

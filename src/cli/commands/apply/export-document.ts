@@ -3,6 +3,7 @@ import type { GroupView } from '../../../groups/groups.schema.js';
 import type { TrustView } from '../../../identity/trusts/trusts.schema.js';
 import type { KeyView } from '../../../keys/keys.schema.js';
 import type { Budget, ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
+import type { PolicyView } from '../../../policies-by-url/policies.schema.js';
 import type { PriceView } from '../../../pricing/prices.schema.js';
 import { settingNames } from '../../../providers/credentials/auth-settings.js';
 import { catalogOf } from '../../../providers/provider-catalog.js';
@@ -26,6 +27,7 @@ const SINCE_EVER = new Date(0).toISOString();
 const OF_BUDGET = { mode: 'block', alert_at: [], reservation: 'typical' };
 const OF_LIMITS = { budgets: [], filtered_limits: [] };
 const OF_TEAM = { ...OF_LIMITS, stream_usage: 'as_sent' };
+const OF_SIGN_IN = { endpoints: 'inference', token_minutes: 60, days: 30 };
 const OF_KEY = {
   ...OF_TEAM,
   endpoints: 'inference',
@@ -34,6 +36,14 @@ const OF_KEY = {
   secret: true,
 };
 const OF_TRUST = { preset: 'oidc', any_ref: false, token_minutes: 60, max_live: 1000 };
+const OF_POLICY = {
+  applies_to: {},
+  send: 'head',
+  timeout_ms: 300,
+  on_failure: 'reject',
+  cache_seconds: 0,
+  order: 0,
+};
 const OF_ROUTE = {
   strategy: 'order',
   retry_on: ['connect', 'refused'],
@@ -52,13 +62,17 @@ export function groupItem({ name, note, ...limits }: GroupView): Item {
 }
 
 export function teamItem(team: TeamView): Item {
-  const { name, disabled, group, models, stream_usage, owner, contact, cost_center, note, self_service } =
-    team;
+  const { name, disabled, group, models, stream_usage, owner, contact, cost_center, note } = team;
+  const { providers, default_provider, self_service } = team;
+  const { sign_in, claude_code } = team;
   return item(
     {
       ...{ name, disabled: disabled || null, group, owner, contact, cost_center, note, models, stream_usage },
+      ...{ providers, default_provider },
       ...limitsOf(team),
       self_service: self_service && item({ ...self_service }),
+      sign_in: sign_in && item({ ...sign_in }, OF_SIGN_IN),
+      claude_code: claude_code && item({ ...claude_code }),
     },
     OF_TEAM,
   );
@@ -93,7 +107,7 @@ export function trustItem(trust: TrustView): Item {
 
 export function providerItem(provider: ProviderView): Item {
   const { name, url, auth, auth_settings, secret_state, shadowed_by, enabled, catalog } = provider;
-  const { on_disconnect } = provider;
+  const { on_disconnect, team } = provider;
   // Some belong to the secret.
   const settings = Object.entries(auth_settings ?? {}).filter(([name]) => settingNames(auth).includes(name));
   return {
@@ -105,6 +119,7 @@ export function providerItem(provider: ProviderView): Item {
         enabled: enabled ? null : false,
         // Absent, it stays as it is.
         on_disconnect,
+        team,
       },
       { auth: 'bearer', default: false },
     ),
@@ -129,6 +144,18 @@ export function priceItem(price: PriceView): Item {
 
 export function webhookItem({ id, format, events }: WebhookView): Item {
   return item({ url: { stored: id }, format, events }, { format: 'standard' });
+}
+
+export function policyItem(policy: PolicyView): Item {
+  const { name, url, applies_to, send, timeout_ms, on_failure, cache_seconds, order, enabled } = policy;
+  const settings = item(
+    {
+      ...{ name, url: url.endsWith('…') ? AS_STORED : url, applies_to: item({ ...applies_to }) },
+      ...{ send, timeout_ms, on_failure, cache_seconds, order, enabled: enabled ? null : false },
+    },
+    OF_POLICY,
+  );
+  return { ...settings, secret: AS_STORED };
 }
 
 export function sinkItem({ name, kind, url, target, enabled }: SinkView): Item {

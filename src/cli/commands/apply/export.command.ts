@@ -6,6 +6,7 @@ import type { GroupView } from '../../../groups/groups.schema.js';
 import type { TrustView } from '../../../identity/trusts/trusts.schema.js';
 import type { KeyView } from '../../../keys/keys.schema.js';
 import type { ShownLimits } from '../../../limit-rules/limit-rules.schema.js';
+import type { PolicyView } from '../../../policies-by-url/policies.schema.js';
 import type { PriceView } from '../../../pricing/prices.schema.js';
 import type { ProviderView } from '../../../providers/providers.schema.js';
 import type { RouteView } from '../../../routes/routes.schema.js';
@@ -72,6 +73,7 @@ async function everything(api: Api): Promise<Exported> {
   const items = await import('./export-document.js');
   const list = async <T>(name: string) => (await api.get<Page<T>>(name)).data;
   const webhooks = await list<WebhookView>('webhooks');
+  const policies = await list<PolicyView>('policies');
   const sinks = await list<SinkView>('sinks');
   const keys = await allOf<KeyView>(api, 'keys', {});
   const trusts = await allOf<TrustView>(api, 'trusts', {});
@@ -98,6 +100,7 @@ async function everything(api: Api): Promise<Exported> {
     webhooks: webhooks
       .sort(by('url', 'format', 'id'))
       .map((webhook) => hinted(webhook, items.webhookItem(webhook))),
+    policies: policies.sort(by('name')).map((policy) => hinted(policy, items.policyItem(policy))),
     sinks: sinks.sort(by('name')).map((sink) => hinted(sink, items.sinkItem(sink))),
   };
   return { document: withoutEmpty(document), hints };
@@ -136,9 +139,9 @@ function isStored({ source }: ProviderView): boolean {
   return source === 'stored';
 }
 
-/** Revoked keys stay so, and the keys of members are theirs. */
-function isConfigured({ revoked_at, self_service: isOwn }: KeyView): boolean {
-  return revoked_at === null && !isOwn;
+/** Revoked keys stay so, and the keys of members and of people who sign in are theirs. */
+function isConfigured({ revoked_at, self_service: isOwn, origin }: KeyView): boolean {
+  return revoked_at === null && !isOwn && origin === 'manual';
 }
 
 /** By these members, by code unit: the same everywhere. */
@@ -163,7 +166,7 @@ async function headOf(api: Api, team: string | undefined): Promise<string[]> {
   return [
     `Written by postern export, Postern ${version}. ${applied}`,
     `Times are in UTC. Days, weeks and months of budgets begin in ${zone}.`,
-    'Not in it: secrets, revoked keys, keys that members created, the provider of PROVIDER_URL, prices of the catalogue.',
+    'Not in it: secrets, revoked keys, keys that members created, the provider of PROVIDER_URL, prices of the catalog.',
   ];
 }
 
@@ -171,9 +174,13 @@ function countsOf(document: ExportDocument): string {
   return Object.entries(document)
     .flatMap(([list, items]) => {
       if (!Array.isArray(items)) return [`limits of the ${list}`];
-      return items.length === 0 ? [] : [`${items.length} ${items.length === 1 ? list.slice(0, -1) : list}`];
+      return items.length === 0 ? [] : [`${items.length} ${items.length === 1 ? singular(list) : list}`];
     })
     .join(', ');
+}
+
+function singular(list: string): string {
+  return list.replace(/ies$/, 'y').replace(/s$/, '');
 }
 
 /** @throws CliError if it cannot be written */

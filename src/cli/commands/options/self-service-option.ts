@@ -8,13 +8,14 @@ export interface SelfServiceOption {
 }
 
 const RULE =
-  /^(?<keys>\d{1,9})\/(?<days>\d{1,9})d(?::(?<usd>\d+(?:\.\d+)?)\/month)?(?::(?<names>[\w-]+(?:,[\w-]+)*))?$/;
+  /^(?<keys>\d{1,9})\/(?<days>\d{1,9})d(?::(?<usd>\d+(?:\.\d+)?)\/month)?(?::sign-in\/(?<within>\d{1,9})d)?(?::(?<names>[\w-]+(?:,[\w-]+)*))?$/;
 
 export function addSelfServiceOption(command: Command): Command {
   return command.option(
     '--self-service <rule>',
     'how many keys each member may create for themselves, and their lifetime: 3/90d, 3/90d:50/month (each with a budget ' +
-      'of 50 USD a month), 3/90d:openai,azure (for these providers only; also after a budget), or none',
+      'of 50 USD a month), 3/90d:sign-in/14d (each works for 14 days after its owner last signed in), 3/90d:openai,azure (for ' +
+      'these providers only), 3/90d:50/month:sign-in/14d:openai, or none',
   );
 }
 
@@ -22,10 +23,10 @@ export function addSelfServiceOption(command: Command): Command {
 export function selfServiceOf({ selfService: text }: SelfServiceOption): object {
   if (text === undefined) return {};
   if (text === 'none') return { self_service: null };
-  const { keys, days, usd, names } = RULE.exec(text)?.groups ?? {};
+  const { keys, days, usd, within, names } = RULE.exec(text)?.groups ?? {};
   if (keys === undefined) {
     throw new CliError(
-      `--self-service must be keys and days such as 3/90d, 3/90d:50/month or 3/90d:50/month:openai, or none; ${JSON.stringify(text)} is not`,
+      `--self-service must be keys and days such as 3/90d, 3/90d:50/month or 3/90d:50/month:sign-in/14d:openai, or none; ${JSON.stringify(text)} is not`,
     );
   }
   const rule: SelfService = {
@@ -33,6 +34,7 @@ export function selfServiceOf({ selfService: text }: SelfServiceOption): object 
     max_days: Number(days),
     budget_usd_per_month: usd ?? null,
     providers: names?.split(',') ?? null,
+    sign_in_within_days: within === undefined ? null : Number(within),
   };
   return { self_service: rule };
 }
@@ -41,9 +43,11 @@ export function selfServiceOf({ selfService: text }: SelfServiceOption): object 
 export function selfServiceLines(rule: SelfService | null): (readonly [string, Cell])[] {
   if (rule === null) return [];
   const { keys_per_user: keys, max_days: days, budget_usd_per_month: usd, providers } = rule;
+  const { sign_in_within_days: within } = rule;
   const parts = [
     `${keys}/${days}d`,
     ...(usd === null ? [] : [`${usd}/month`]),
+    ...(within === null ? [] : [`sign-in/${within}d`]),
     ...(providers === null ? [] : [providers.join(',')]),
   ];
   return [['keys of members', parts.join(':')]];

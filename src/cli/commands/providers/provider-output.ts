@@ -4,10 +4,13 @@ import type { Cell, Column } from '../../table.js';
 import { minuteTime, exactTime } from '../../times.js';
 import { authLines } from './provider-auth.js';
 
+const TEAM: Column<ProviderView> = { head: 'TEAM', cell: ({ team }) => team, min: 8 };
+
 /** The columns of a list of providers. */
-export const COLUMNS: readonly Column<ProviderView>[] = [
+export const columnsOf = (rows: readonly ProviderView[]): readonly Column<ProviderView>[] => [
   { head: 'NAME', cell: ({ name }) => name },
   { head: 'URL', cell: ({ url }) => url, min: 16 },
+  ...(rows.some(({ team }) => team !== null) ? [TEAM] : []),
   { head: 'AUTH', cell: ({ auth }) => auth, drop: 3 },
   {
     head: 'SECRET',
@@ -38,6 +41,7 @@ export function providerLines(out: Output, provider: ProviderView): string {
     ['auth', provider.auth],
     ...authLines(provider),
     ['secret', provider.secret_state, provider.secret_state === 'unreadable' ? 'red' : undefined],
+    ...(provider.team === null ? [] : [['team', provider.team] as const]),
     ['default', defaultOf(provider)],
     ['price list', provider.catalog],
     ['on disconnect', provider.on_disconnect],

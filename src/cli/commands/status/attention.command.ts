@@ -95,6 +95,11 @@ const WORDS: Record<AttentionKind, Words> = {
     many: 'parts of the gateway do not work as they should',
     next: () => 'status',
   },
+  transactions_lost: {
+    one: 'time Postgres has lost what it had acknowledged',
+    many: 'times Postgres has lost what it had acknowledged',
+    next: () => 'database regressions list',
+  },
   secret_unreadable: {
     one: 'secret was encrypted with another master key',
     many: 'secrets were encrypted with another master key',

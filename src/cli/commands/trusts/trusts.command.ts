@@ -108,6 +108,7 @@ Examples:
             ['longest JWT', `${trust.longest_jwt_minutes} minutes`],
             ['tokens at most', String(trust.max_live)],
             ['created', exactTime(trust.created_at)],
+            ['tokens now', String(trust.live_tokens)],
             ['last used', trust.last_used_at && exactTime(trust.last_used_at)],
           ]),
         );
@@ -293,6 +294,7 @@ const COLUMNS: readonly Column<TrustView>[] = [
   { head: 'STATE', cell: stateOf },
   { head: 'PRESET', cell: ({ preset }) => preset },
   { head: 'ISSUER', cell: ({ issuer }) => issuer, drop: 3 },
+  { head: 'TOKENS', cell: ({ live_tokens: count }) => String(count) },
   { head: 'LAST USED', cell: ({ last_used_at: at }) => minuteTime(at) },
   { head: 'CREATED', cell: ({ created_at: at }) => minuteTime(at), drop: 2 },
   { head: 'ID', cell: ({ id }) => id, drop: 1 },

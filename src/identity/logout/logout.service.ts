@@ -1,0 +1,93 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { compactVerify } from 'jose';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { DataSource } from 'typeorm';
+import { endSessions } from '../../admin/sessions/end-sessions.js';
+import { SessionRecorder } from '../../admin/sessions/session-recorder.js';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
+import { networkOf } from '../../platform/client-address.js';
+import { endSignIns, type SignInsToEnd } from '../sign-in/end-sign-ins.js';
+import { ALGORITHMS, readIdentityToken, RejectedToken } from '../trusts/identity-token.js';
+import { IssuerKeys } from '../trusts/issuer-keys.service.js';
+import { type Logout, readLogout } from './logout-token.js';
+
+/** Logout tokens that one address may have verified in a second: a signature takes processor time. */
+const PER_SECOND = 50;
+
+/** The person of a subject, and whoever has a sign-in of a session. */
+const FIND_PERSON = 'SELECT id FROM person WHERE issuer = $1 AND subject = $2';
+
+export type LogoutResult = 'done' | 'rejected' | 'busy' | 'unavailable';
+
+/**
+ * Ends what began at the OpenID provider when the provider says that somebody has signed out (OpenID Connect Back-Channel
+ * Logout 1.0). Static keys stay: to sign out is not to leave.
+ */
+@Injectable()
+export class BackChannelLogout {
+  private readonly logger = new Logger('SignIn');
+  private readonly tries = new RateLimiterMemory({ points: PER_SECOND, duration: 1 });
+
+  constructor(
+    @InjectSettings() private readonly env: Settings,
+    private readonly keys: IssuerKeys,
+    private readonly sessions: SessionRecorder,
+    private readonly dataSource: DataSource,
+  ) {}
+
+  get isOn(): boolean {
+    return this.env.oidcIssuer !== undefined;
+  }
+
+  /** @param address of the provider; null if it is unknown @throws errors of the database */
+  async logout(text: string, address: string | null): Promise<LogoutResult> {
+    try {
+      await this.tries.consume(networkOf(address ?? 'unknown'));
+    } catch {
+      return 'busy';
+    }
+    try {
+      await this.end(await this.read(text), address);
+      return 'done';
+    } catch (error) {
+      if (!(error instanceof RejectedToken)) throw error;
+      this.logger.warn(`Rejected a logout token: ${error.reason} (${error.detail})`);
+      return error.reason === 'keys_unavailable' ? 'unavailable' : 'rejected';
+    }
+  }
+
+  /** @throws RejectedToken */
+  private async read(text: string): Promise<Logout> {
+    const { oidcIssuer, oidcClientId } = this.env;
+    const token = readIdentityToken(text);
+    const issuer = { id: 'single sign-on', version: 0, issuer: oidcIssuer!, jwks: null };
+    const key = await this.keys.find(issuer, token);
+    try {
+      await compactVerify(text, key, { algorithms: [...ALGORITHMS] });
+    } catch {
+      throw new RejectedToken('signature', 'its signature is not that of the issuer');
+    }
+    return readLogout(token, oidcIssuer!, oidcClientId!, Date.now() / 1000);
+  }
+
+  private async end({ subject, sid }: Logout, address: string | null): Promise<void> {
+    const issuer = this.env.oidcIssuer!;
+    const by = { name: 'oidc-logout', address };
+    await this.dataSource.transaction(async (manager) => {
+      const which: SignInsToEnd[] = sid === null ? [] : [{ idpSid: sid }];
+      const [person] =
+        subject === null ? [] : await manager.query<{ id: string }[]>(FIND_PERSON, [issuer, subject]);
+      // Without a session of their own, they end with any of the person.
+      if (person !== undefined)
+        which.push({ personId: person.id, ...(sid !== null && { withoutSid: true }) });
+      await endSignIns(manager, which, 'provider', by);
+      // After the sign-ins, as when a person is ended.
+      const whose = {
+        ...(subject !== null && { userId: `sso:${issuer}#${subject}` }),
+        ...(sid !== null && { idpSid: sid }),
+      };
+      await endSessions(manager, this.sessions, whose, by);
+    });
+  }
+}

@@ -1,0 +1,152 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { OpenIdProvider } from '../admin/openid-provider.js';
+import { Browser, signInSettings, USERS } from '../identity/device-flow.js';
+import { statusWith } from '../identity/exchanges.js';
+import { eventually, soon } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { unusedPort } from '../support/unused-port.js';
+import { type Ran, runCli } from './run-cli.js';
+
+const MAIN = resolve(__dirname, '../../dist/src/cli/start.js');
+
+let provider: RawProvider;
+let issuer: OpenIdProvider;
+let postern: TestGateway;
+let home: string;
+const running: ChildProcess[] = [];
+
+beforeAll(async () => {
+  for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
+  provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'reached')));
+  const publicUrl = `http://127.0.0.1:${await unusedPort()}`;
+  issuer = await OpenIdProvider.start(publicUrl, USERS, { refresh: true });
+  postern = await startTestGateway({ PROVIDER_URL: provider.url, ...signInSettings(issuer, publicUrl) });
+  await postern.admin('PATCH', '/teams/default', { sign_in: {} });
+});
+afterAll(async () => {
+  await postern.stop();
+  await issuer.stop();
+  await provider.stop();
+});
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'postern-home-'));
+});
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill();
+  rmSync(home, { recursive: true });
+});
+
+const run = (...args: string[]) => runCli(args, { XDG_CONFIG_HOME: home });
+const file = () => join(home, 'postern/credentials.json');
+type Stored = [string, Record<string, string>][];
+const stored = () => JSON.parse(readFileSync(file(), 'utf8')) as Stored;
+
+/** Makes the stored token due. */
+function makeDue(): void {
+  const [[url, signIn]] = stored() as [Stored[number]];
+  writeFileSync(file(), JSON.stringify([[url, { ...signIn, issuedAt: new Date(0).toISOString() }]]));
+}
+
+/** Runs `postern sign-in` and confirms, or denies, the code that it shows. */
+async function signInHere(action: 'approve' | 'deny' = 'approve'): Promise<Ran> {
+  const child = spawn(process.execPath, [MAIN, 'sign-in', `${postern.url}/p/default/`], {
+    env: { PATH: process.env.PATH, XDG_CONFIG_HOME: home },
+  });
+  const ran: Ran = { code: null, stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (ran.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (ran.stderr += text));
+  const ended = new Promise<number | null>((done) => child.on('close', done));
+  running.push(child);
+  const [, page, code] = await eventually(() => /^Open (\S+) and type the code (\S+)$/m.exec(ran.stderr));
+  expect(page).toBe(`${postern.url}/device`);
+  const browser = new Browser(postern);
+  await browser.confirm(await browser.identify(issuer, code!, 'jane'), action);
+  ran.code = await ended;
+  return ran;
+}
+
+it('signs in, prints a token that calls, renews it once for two shells, and signs out', async () => {
+  expect(await run('token')).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: 'error: You are not signed in. Run: postern sign-in <url of the gateway>\n',
+  });
+  const url = `${postern.url}/p/default`;
+  expect(await signInHere()).toMatchObject({
+    code: 0,
+    stdout: `Signed in to ${url} as jane@example.com.\n`,
+  });
+  expect(statSync(file()).mode & 0o777).toBe(0o600);
+  expect(statSync(join(home, 'postern')).mode & 0o777).toBe(0o700);
+
+  const first = await run('token');
+  expect(first).toMatchObject({ code: 0, stderr: '' });
+  expect(first.stdout).toMatch(/^ptn_[0-9A-Za-z]{38}\n$/);
+  expect(await statusWith(postern, first.stdout.trim())).toBe(200);
+  expect((await run('token', url)).stdout).toBe(first.stdout);
+
+  makeDue();
+  const both = await Promise.all([run('token'), run('token'), run('token')]);
+  expect(new Set(both.map(({ stdout }) => stdout)).size).toBe(1);
+  expect(both[0].stdout).not.toBe(first.stdout);
+  const used = await postern.database.query('SELECT FROM refresh_token WHERE used_at IS NOT NULL');
+  expect(used).toHaveLength(1);
+
+  expect(await run('sign-out')).toMatchObject({ code: 0, stdout: `Signed out of ${url}.\n` });
+  expect(stored()).toEqual([]);
+  await soon(async () => (await statusWith(postern, both[0].stdout.trim())) === 401);
+});
+
+it('says that a sign-in was denied, and that one has ended', async () => {
+  expect(await signInHere('deny')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('error: The sign-in was denied in the browser.') as string,
+  });
+  expect(await signInHere()).toMatchObject({ code: 0 });
+  await postern.database.query(`UPDATE sign_in SET ended_at = now(), end_reason = 'ended'`);
+  makeDue();
+  const ended = await run('token');
+  expect(ended).toMatchObject({ code: 1, stdout: '' });
+  expect(ended.stderr).toContain(`has ended. Run: postern sign-in ${postern.url}/p/default`);
+});
+
+it('prints the present token while the gateway cannot be reached, as long as it works', async () => {
+  expect(await signInHere()).toMatchObject({ code: 0 });
+  const { stdout } = await run('token');
+  const [[url, signIn]] = stored() as [Stored[number]];
+  const nowhere = {
+    ...signIn,
+    tokenEndpoint: 'http://127.0.0.1:1/oauth/token',
+    issuedAt: new Date(0).toISOString(),
+  };
+  writeFileSync(file(), JSON.stringify([[url, nowhere]]));
+  expect(await run('token')).toMatchObject({ code: 0, stdout });
+  const over = { ...nowhere, expiresAt: new Date(1).toISOString() };
+  writeFileSync(file(), JSON.stringify([[url, over]]));
+  expect(await run('token')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('http://127.0.0.1:1 cannot be reached') as string,
+  });
+});
+
+it.each([
+  ['http://gateway.example.com', 'must begin with https://'],
+  ['gateway.example.com', 'must be a URL'],
+  ['https://user:word@gateway.example.com', 'must be a URL'],
+])('rejects %s', async (url, message) => {
+  expect(await run('sign-in', url)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(message) as string,
+  });
+});
+
+it('says that people cannot sign in where there is no such gateway', async () => {
+  expect(await run('sign-in', provider.url)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('People cannot sign in at') as string,
+  });
+});

@@ -1,0 +1,185 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { LRUCache } from 'lru-cache';
+import { CacheBatches } from '../../src/idempotency/cache-batches.js';
+import { CachedResponses } from '../../src/idempotency/cached-responses.service.js';
+import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
+import type { StoredResponse } from '../../src/idempotency/stored-response.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
+import { answer } from '../support/raw-provider.js';
+import { Wire } from '../support/wire.js';
+
+let wire: Wire;
+let replica: TestGateway;
+let key: string;
+let calls = 0;
+let padding = '';
+let headers: string[] = [];
+/** Replicas decrypt what others have stored. */
+const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
+const asReplica = () =>
+  startTestGateway({ PROVIDER_URL: wire.provider.url, MASTER_KEY }, wire.gateway.database);
+beforeAll(async () => {
+  wire = await Wire.start({ MASTER_KEY }, async (req) => {
+    await req.body;
+    req.socket.write(answer('200 OK', headers, `response ${++calls}${padding}`));
+  });
+  key = await wire.gateway.createKey({ cache: { ttl_seconds: 600 } });
+  replica = await asReplica();
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+  padding = '';
+  headers = [];
+});
+afterAll(async () => {
+  await replica.stop();
+  await wire.stop();
+});
+
+const fresh = () => `{"model":"m","messages":[],"id":"${randomUUID()}"}`;
+const query = (sql: string) => wire.gateway.database.query(sql);
+
+async function send(
+  body: string,
+  headers: string[] = [],
+  { port } = wire.gateway,
+): Promise<ReceivedResponse> {
+  const client = await RawClient.connect(port);
+  client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${key}`, ...headers], body));
+  const reply = await client.answer();
+  client.destroy();
+  return reply;
+}
+/** The stored response of this request; null if there is none. */
+async function stored(body: string, gateway = wire.gateway): Promise<string | null> {
+  const reply = await send(body, ['x-gateway-cache: only-if-cached'], gateway);
+  return reply.header('x-gateway-cache') === 'hit' ? reply.body.toString() : null;
+}
+/** Calls with this request until the response is stored. @returns the response */
+async function store(body: string): Promise<string> {
+  const reply = await send(body);
+  await eventually(async () => (await stored(body)) !== null);
+  return reply.body.toString();
+}
+
+it('looks up and stores the responses of many calls in one statement, each for its own request', async () => {
+  const { app } = wire.gateway.gateway;
+  const [records, batches] = [app.get(IdempotencyRecords), app.get(CacheBatches)];
+  const [findCached, storeCached] = [records.findCached.bind(records), records.storeCached.bind(records)];
+  const gates = [0, 1].map(() => {
+    let open!: () => void;
+    return { opened: new Promise<void>((resolve) => (open = resolve)), open };
+  });
+  const lookUps = jest.spyOn(records, 'findCached').mockImplementation(async (wanted) => {
+    await gates[0]!.opened;
+    return findCached(wanted);
+  });
+  const stores = jest.spyOn(records, 'storeCached').mockImplementation(async (entries) => {
+    await gates[1]!.opened;
+    return storeCached(entries);
+  });
+  const [lookedUp, toStore] = [jest.spyOn(batches, 'find'), jest.spyOn(batches, 'store')];
+  const bodies = Array.from({ length: 20 }, fresh);
+  const twice = bodies.slice(0, 3);
+  const replies = [...bodies, ...twice].map((body) => send(body));
+  await eventually(() => lookedUp.mock.calls.length === 23);
+  // The first one was looked up alone, and all others wait for it.
+  gates[0]!.open();
+  const responses = (await Promise.all(replies)).map(({ body }) => body.toString());
+  expect([new Set(responses).size, lookUps.mock.calls.length]).toEqual([23, 2]);
+  await eventually(() => toStore.mock.calls.length === 23);
+  gates[1]!.open();
+  await Promise.all(toStore.mock.results.map(({ value }) => value as Promise<void>));
+  expect(stores.mock.calls.length).toBeLessThanOrEqual(2);
+  const hits = await Promise.all(bodies.map((body) => stored(body)));
+  // Of two with the same request, the last one is stored.
+  for (const [i, hit] of hits.entries())
+    expect(i < twice.length ? [responses[i], responses[20 + i]] : [responses[i]]).toContain(hit);
+});
+
+it('neither reads nor decrypts again what was sent lately', async () => {
+  const body = fresh();
+  const response = await store(body);
+  await query("UPDATE idempotency_record SET answer = '\\x00'");
+  expect(await stored(body)).toBe(response);
+  wire.gateway.gateway.app.get(CachedResponses).forgetRecent();
+  expect(await stored(body)).toBeNull();
+});
+
+it('keeps what was sent for no longer than it says, counts its head, and holds no memory besides', async () => {
+  const recent = Reflect.get(wire.gateway.gateway.app.get(CachedResponses), 'recent') as LRUCache<
+    string,
+    { response: StoredResponse }
+  >;
+  recent.clear();
+  headers = [`Content-Security-Policy: ${'x'.repeat(8_000)}`];
+  const large = fresh();
+  await store(large);
+  expect(recent.calculatedSize).toBeGreaterThan(8_000);
+  headers = [];
+  const small = fresh();
+  const response = await store(small);
+  const held = [...recent.values()].map(({ response: { body } }) => body.buffer.byteLength);
+  expect(held).toEqual([response.length, expect.any(Number)]);
+  const { ttl } = recent;
+  recent.clear();
+  recent.ttl = 20;
+  await stored(small);
+  await eventually(() => recent.size === 0);
+  recent.ttl = ttl;
+});
+
+it('never sends what another replica has replaced, what was deleted, or what has expired', async () => {
+  const body = fresh();
+  const first = await store(body);
+  expect(await stored(body)).toBe(first);
+  const second = (await send(body, ['x-gateway-cache: no-cache'], replica)).body.toString();
+  await eventually(async () => (await stored(body, replica)) === second);
+  expect(await stored(body)).toBe(second);
+  await query("UPDATE idempotency_record SET expires_at = now() - interval '1 s'");
+  expect(await stored(body)).toBeNull();
+  await query("UPDATE idempotency_record SET expires_at = now() + interval '1 h'");
+  expect(await stored(body)).toBe(second);
+  await query('DELETE FROM idempotency_record');
+  expect(await stored(body)).toBeNull();
+});
+
+it('sends a response that is too large for a look-up, also from another replica', async () => {
+  padding = 'x'.repeat(100_000);
+  const body = fresh();
+  const response = await store(body);
+  expect(response.length).toBeGreaterThan(100_000);
+  expect([await stored(body), await stored(body, replica)]).toEqual([response, response]);
+});
+
+it('stores at once what is large, also right after another', async () => {
+  const batches = wire.gateway.gateway.app.get(CacheBatches);
+  const storeLarge = () =>
+    batches.store({
+      ...{ id: randomBytes(32), callId: randomUUID(), keyId: randomUUID(), ttlSeconds: 60 },
+      response: Buffer.alloc(4 * 1024 * 1024),
+    });
+  await storeLarge().then(storeLarge);
+});
+
+it('stores what waits for others before the process stops', async () => {
+  const stopping = await asReplica();
+  const body = fresh();
+  const response = (await send(body, [], stopping)).body.toString();
+  await stopping.stop();
+  expect(await stored(body)).toBe(response);
+});
+
+it('forwards all calls that wait for a look-up if it fails, and does not look up for a while', async () => {
+  const { app } = wire.gateway.gateway;
+  const lookUps = jest.spyOn(app.get(IdempotencyRecords), 'findCached');
+  lookUps.mockRejectedValue(new Error('the database is gone'));
+  const replies = await Promise.all([fresh(), fresh(), fresh()].map((body) => send(body)));
+  const { length } = lookUps.mock.calls;
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect((await send(fresh())).status).toBe(200);
+  expect(lookUps.mock.calls).toHaveLength(length);
+  Reflect.set(app.get(CachedResponses), 'pausedUntil', -Infinity);
+});

@@ -1,0 +1,126 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { OpenIdProvider } from '../admin/openid-provider.js';
+import { runHere } from '../cli/run-here.js';
+import { soon } from '../support/eventually.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { unusedPort } from '../support/unused-port.js';
+import { signedIn, signInSettings, USERS } from './device-flow.js';
+import { statusWith } from './exchanges.js';
+import { FakeIssuer } from './fake-issuer.js';
+
+const GATEWAY_URL = 'https://gateway.example.com';
+
+let provider: RawProvider;
+let idp: OpenIdProvider;
+let cluster: FakeIssuer;
+let postern: TestGateway;
+let folder: string;
+beforeAll(async () => {
+  for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
+  provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'reached')));
+  const publicUrl = `http://127.0.0.1:${await unusedPort()}`;
+  idp = await OpenIdProvider.start(publicUrl, USERS, { refresh: true });
+  cluster = await FakeIssuer.start();
+  folder = mkdtempSync(join(tmpdir(), 'postern-guides-'));
+  postern = await startTestGateway({
+    PROVIDER_URL: provider.url,
+    ...signInSettings(idp, publicUrl),
+    GATEWAY_URL,
+    REQUEST_LOG_CLIENT: 'truncated',
+  });
+  await postern.admin('PATCH', '/teams/default', { sign_in: {} });
+  await postern.admin('POST', '/teams', { name: 'search' });
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await postern.stop();
+  await cluster.stop();
+  await idp.stop();
+  await provider.stop();
+});
+
+/** Runs a line of a guide. @returns what it prints */
+async function cli(line: string, input = ''): Promise<string> {
+  const args = line.split(/\s+/).slice(1);
+  const env = { POSTERN_URL: postern.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
+  const { code, stdout, stderr } = await runHere(args, env, folder, input);
+  if (code !== 0) throw new Error(`${line}: ${stderr}`);
+  return stdout;
+}
+
+/** The commands of the gateway that a section of a guide has in its blocks. */
+function commandsOf(guide: string, section: string): string[] {
+  const text = readFileSync(join(__dirname, '../../docs/guides', guide), 'utf8');
+  const from = text.indexOf(`\n## ${section}\n`);
+  const end = text.indexOf('\n## ', from + 4);
+  const joined = text.slice(from, end).replace(/\\\n\s*/g, '');
+  return [...joined.matchAll(/^postern .*$/gm)].map(([line]) => line);
+}
+
+it('the pod of the guide gets a token with the commands of the guide, and loses it with the trust', async () => {
+  writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [cluster.publicJwk] }));
+  const commands = commandsOf('ci-and-pods.md', "Kubernetes, with Anthropic's SDK or Claude Code");
+  const [createKey, createTrust] = commands;
+  await cli(createKey!);
+  await cli(createTrust!);
+  const claims = {
+    iss: 'https://kubernetes.default.svc.cluster.local',
+    aud: [GATEWAY_URL],
+    sub: 'system:serviceaccount:prod:worker',
+    'kubernetes.io': { namespace: 'prod', serviceaccount: { name: 'worker' } },
+  };
+  const token = async (assertion: string) => {
+    // As Anthropic's SDKs do.
+    const response = await fetch(`${postern.url}/p/default/v1/oauth/token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+        assertion,
+        federation_rule_id: 'worker',
+        organization_id: '00000000-0000-0000-0000-000000000000',
+      }),
+    });
+    return { status: response.status, ...((await response.json()) as { access_token?: string }) };
+  };
+  const issued = await token(await cluster.sign(claims));
+  expect(issued.status).toBe(200);
+  expect(await statusWith(postern, issued.access_token!)).toBe(200);
+
+  const other = await cluster.sign({ ...claims, sub: 'system:serviceaccount:prod:other' });
+  expect((await token(other)).status).toBe(400);
+  expect(await cli('postern trusts test worker', other)).toContain('the claim sub');
+  expect(await cli('postern trusts update worker --jwks keys.json')).toContain('worker');
+  expect(await cli('postern trusts list')).toContain('search/worker');
+  await cli('postern trusts disable worker');
+  await soon(async () => (await statusWith(postern, issued.access_token!)) === 401);
+  await cli('postern trusts delete worker --yes');
+  expect((await token(await cluster.sign(claims))).status).toBe(400);
+});
+
+it('whoever leaves is found, shown, signed out, ended, let in again and forgotten by the commands of the guide', async () => {
+  const tokens = await signedIn(postern, idp);
+  const other = await signedIn(postern, idp);
+  expect(await cli('postern people list --search jane@example.com')).toContain('Jane Doe');
+  expect(await cli('postern people show jane@example.com')).toContain('default/jane@example.com');
+  const listed = await cli('postern sign-ins list --state active');
+  expect(listed).toMatch(/Jane Doe +default\/jane@example\.com +claude_code +10\.1\.\d+\.0 /);
+  const { data } = JSON.parse(await cli('postern sign-ins list --json')) as { data: { id: string }[] };
+  expect(await cli(`postern sign-ins end ${data[0]!.id} --yes`)).toBe(`Ended sign-in ${data[0]!.id}.\n`);
+  await soon(async () => (await statusWith(postern, other.access)) === 401);
+  expect(await statusWith(postern, tokens.access)).toBe(200);
+  expect(await cli('postern sign-ins list --state ended')).toContain('(ended)');
+  await expect(cli(`postern sign-ins end ${data[0]!.id} --yes`)).rejects.toThrow('list the sign-ins');
+
+  expect(await cli('postern people end jane@example.com --yes')).toContain('Sign-ins: 1.');
+  await soon(async () => (await statusWith(postern, tokens.access)) === 401);
+  expect(await cli('postern people list --state ended')).toContain('Jane Doe');
+  await cli('postern people reopen jane@example.com');
+  await signedIn(postern, idp);
+  await cli('postern people end jane@example.com --yes');
+  expect(await cli('postern people forget jane@example.com --yes')).toContain('is now called');
+  expect(await cli('postern people list')).not.toContain('Jane');
+});

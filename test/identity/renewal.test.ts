@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto';
+import { OpenIdProvider } from '../admin/openid-provider.js';
+import { eventually, soon } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { answer, RawProvider } from '../support/raw-provider.js';
+import { unusedPort } from '../support/unused-port.js';
+import { renew, signedIn, signInSettings, USERS } from './device-flow.js';
+import { statusWith } from './exchanges.js';
+
+const ENDED = { status: 400, error: 'invalid_grant' };
+const users: Record<string, Record<string, unknown>> = { ...USERS };
+
+let provider: RawProvider;
+let issuer: OpenIdProvider;
+let replicas: [TestGateway, TestGateway];
+beforeAll(async () => {
+  for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
+  provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'reached')));
+  const publicUrl = `http://127.0.0.1:${await unusedPort()}`;
+  issuer = await OpenIdProvider.start(publicUrl, users, { refresh: true });
+  const settings = {
+    PROVIDER_URL: provider.url,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    ...signInSettings(issuer, publicUrl),
+  };
+  const first = await startTestGateway(settings);
+  replicas = [first, await startTestGateway({ ...settings, PORT: '0' }, first.database)];
+  await first.admin('PATCH', '/teams/default', { sign_in: {} });
+  await first.admin('POST', '/teams', { name: 'research', sign_in: {} });
+});
+afterAll(async () => {
+  for (const replica of [...replicas].reverse()) await replica.stop();
+  await provider.stop();
+  await issuer.stop();
+});
+
+const rows = (sql: string, values: unknown[] = []) =>
+  replicas[0].database.query<Record<string, unknown>>(sql, values);
+const newest = async () =>
+  (
+    await rows(`SELECT id, end_reason, ended_at IS NOT NULL AS ended, renewing_until, idp_refresh,
+                  idp_checked_at > created_at AS checked FROM sign_in ORDER BY id DESC LIMIT 1`)
+  )[0]!;
+
+it('asks the provider once, and again with the token that it got for the next time', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const before = await newest();
+  const asked = issuer.tokenRequests;
+  const one = await renew(replicas[1], refresh);
+  expect(one.status).toBe(200);
+  expect(issuer.tokenRequests).toBe(asked + 1);
+  const after = await newest();
+  expect(after).toMatchObject({ id: before.id, checked: true, renewing_until: null });
+  expect((await renew(replicas[0], one.refresh_token!)).status).toBe(200);
+  // A repeat asks nobody.
+  expect((await renew(replicas[0], one.refresh_token!)).status).toBe(200);
+  expect(issuer.tokenRequests).toBe(asked + 2);
+});
+
+it('at the same time on two replicas gives the same tokens, and asks the provider once at a time', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const asked = issuer.tokenRequests;
+  const results = await Promise.all([0, 1, 0, 1].map((one) => renew(replicas[one as 0 | 1], refresh)));
+  expect(results.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  expect(new Set(results.map(({ access_token: token }) => token)).size).toBe(1);
+  expect(issuer.tokenRequests).toBe(asked + 1);
+  for (const replica of replicas) expect(await statusWith(replica, results[0]!.access_token!)).toBe(200);
+});
+
+it('ends a sign-in whose person is in the team no more, and only that', async () => {
+  users.mover = { groups: ['team-default', 'team-research'], email: 'mo@example.com', email_verified: true };
+  const left = await signedIn(replicas[0], issuer, 'mover', 'default');
+  const stays = await signedIn(replicas[0], issuer, 'mover', 'research');
+  users.mover = { ...users.mover, groups: ['team-research'] };
+  expect(await renew(replicas[0], left.refresh)).toMatchObject(ENDED);
+  await Promise.all(
+    replicas.map((replica) => soon(async () => (await statusWith(replica, left.access)) === 401)),
+  );
+  expect((await renew(replicas[0], stays.refresh)).status).toBe(200);
+  const ended = await rows(`SELECT end_reason FROM sign_in si JOIN person p ON p.id = si.person_id
+    WHERE p.subject = 'mover' AND si.ended_at IS NOT NULL`);
+  expect(ended).toEqual([{ end_reason: 'no_team' }]);
+  // The claim is absent: no team.
+  users.mover = { email: 'mo@example.com', email_verified: true };
+  const { refresh_token: next } = await renew(replicas[0], stays.refresh);
+  expect(await renew(replicas[1], next!)).toMatchObject(ENDED);
+});
+
+it('ends the sign-in of a person who is gone at the provider', async () => {
+  users.gone = { groups: ['team-default'], email: 'go@example.com', email_verified: true };
+  const { access, refresh } = await signedIn(replicas[0], issuer, 'gone');
+  issuer.gone.add('gone');
+  expect(await renew(replicas[0], refresh)).toMatchObject(ENDED);
+  await Promise.all(replicas.map((replica) => soon(async () => (await statusWith(replica, access)) === 401)));
+  expect(await newest()).toMatchObject({ ended: true, end_reason: 'provider' });
+});
+
+it('waits for no transaction while the provider is asked, and goes on where a process was killed', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const { id } = await newest();
+  // Another process asks, and holds no lock meanwhile.
+  await rows(`UPDATE sign_in SET renewing_until = now() + interval '30 seconds' WHERE id = $1`, [id]);
+  const waiting = renew(replicas[0], refresh);
+  await rows('UPDATE sign_in SET last_renewed_at = now() WHERE id = $1', [id]);
+  // It was killed: its claim ends.
+  await rows('UPDATE sign_in SET renewing_until = now() WHERE id = $1', [id]);
+  expect((await waiting).status).toBe(200);
+});
+
+it('asks about twenty at a time, and claims none before its turn', async () => {
+  const all: string[] = [];
+  for (let i = 0; i < 21; i++)
+    all.push((await signedIn(replicas[0], issuer, i < 15 ? 'jane' : 'heir')).refresh);
+  const asked = issuer.tokenRequests;
+  let release = () => {};
+  issuer.held = new Promise((done) => (release = done));
+  const claimed = async () =>
+    (await rows('SELECT FROM sign_in WHERE ended_at IS NULL AND renewing_until > now()')).length;
+  const renewing = all.slice(0, 20).map((refresh) => renew(replicas[0], refresh));
+  await eventually(() => issuer.tokenRequests === asked + 20);
+  renewing.push(renew(replicas[0], all[20]!));
+  const counts: number[] = [];
+  for (let i = 0; i < 30; i++) counts.push(await claimed());
+  issuer.held = null;
+  release();
+  expect(Math.max(...counts)).toBe(20);
+  expect((await Promise.all(renewing)).map(({ status }) => status)).toEqual(Array(21).fill(200));
+});
+
+it('ends, eight hours after the last answer, if the token of the provider cannot be decrypted any more', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const { id } = await newest();
+  await rows(`UPDATE sign_in SET idp_refresh = '\\x00' WHERE id = $1`, [id]);
+  const next = await renew(replicas[0], refresh);
+  expect(next.status).toBe(200);
+  await rows(`UPDATE sign_in SET idp_checked_at = now() - interval '9 hours' WHERE id = $1`, [id]);
+  expect(await renew(replicas[1], next.refresh_token!)).toMatchObject(ENDED);
+  expect(await newest()).toMatchObject({ ended: true, end_reason: 'provider' });
+});
+
+it('goes on for eight hours without the provider, and then ends nothing but issues nothing', async () => {
+  const { access, refresh } = await signedIn(replicas[0], issuer);
+  const { id } = await newest();
+  await issuer.stop();
+  const one = await renew(replicas[0], refresh);
+  expect(one.status).toBe(200);
+  await rows(`UPDATE sign_in SET idp_checked_at = now() - interval '9 hours' WHERE id = $1`, [id]);
+  const response = await fetch(`${replicas[1].url}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: one.refresh_token! }),
+  });
+  expect([response.status, response.headers.get('retry-after'), await response.json()]).toEqual([
+    503,
+    '30',
+    expect.objectContaining({ error: 'temporarily_unavailable' }),
+  ]);
+  expect(await newest()).toMatchObject({ ended: false, renewing_until: null });
+  expect(await statusWith(replicas[0], access)).toBe(200);
+});
