@@ -11,6 +11,8 @@ COPY scripts ./scripts
 COPY src ./src
 COPY migrations ./migrations
 COPY console ./console
+# A page of the console.
+COPY docs/reference/errors.md ./docs/reference/errors.md
 # Builds the gateway, and the console in console/dist.
 RUN npm run build
 # Optional dependencies are platform binaries: the embedded Postgres and build tools.

@@ -1,4 +1,5 @@
-// `npm run bench`, `bench:compare`, `bench:summary`, `bench:start`, `bench:soak`, `bench:key-flood` and `bench:replicas`:
+// `npm run bench`, `bench:compare`, `bench:comparison`, `bench:summary`, `bench:start`, `bench:soak`, `bench:key-flood`,
+// `bench:tokens`, `bench:replicas` and `bench:fleet`:
 // what has to be there, then the benchmark in a process group of its own, so that one Ctrl-C reaches it once and it can
 // clean up. First argument: which.
 import { join } from 'node:path';

@@ -114,7 +114,7 @@ export async function bundle() {
     platform: 'node',
     // As Node finds them, and loads them: all of what is imported.
     resolve: { conditionNames: ['node', 'module-sync'], mainFields: ['main'] },
-    plugins: [ownCopies],
+    plugins: [ownCopies, leaner],
     treeshake: false,
     logLevel: 'silent',
     write: false,
@@ -133,7 +133,7 @@ export async function bundle() {
   write(FOLDER, STAMP, JSON.stringify({ files: [...previous, ...files] }));
   // Programs are last, so that each finds its own files.
   for (const { fileName, code } of output.sort((a, b) => a.isEntry - b.isEntry))
-    write(FOLDER, fileName, code);
+    write(FOLDER, fileName, inAscii(code));
   write(FOLDER, STAMP, JSON.stringify({ stamp: wanted, files }));
   // Of files that are gone or no longer the same.
   rmSync(join(root, CACHE), { recursive: true, force: true });
@@ -157,6 +157,30 @@ const ownCopies = {
   },
 };
 
+/**
+ * What packages load for others than this gateway stays out: V8 keeps the source of whatever was loaded. These are the drivers
+ * of other databases, the languages of messages, and older copies of one table.
+ */
+const OTHER_DRIVERS = /\/typeorm\/driver\/(?!postgres\/|types\/)[a-z0-9-]+\/\w+\.js$/;
+const LANGUAGES = /\/zod\/v4\/locales\/index\.js$/;
+const NO_DRIVER = `class NotBundled {
+  constructor() {
+    throw new Error('The bundle has the driver of Postgres only (scripts/bundle.mjs)');
+  }
+}
+module.exports = new Proxy({}, { get: () => NotBundled });`;
+const leaner = {
+  name: 'leaner',
+  resolveId: {
+    filter: { id: /^mime-db$/ },
+    handler: () => join(root, 'node_modules/mime-db/index.js'),
+  },
+  load: {
+    filter: { id: [OTHER_DRIVERS, LANGUAGES] },
+    handler: (id) => (LANGUAGES.test(id) ? `export { default as en } from './en.js';` : NO_DRIVER),
+  },
+};
+
 const made = () => JSON.parse(read(FOLDER, STAMP) || '{}');
 
 function stamp() {
@@ -169,6 +193,20 @@ function stamp() {
   // A package that another one asks for only if it is there is in the bundle where it is installed.
   const installed = read('node_modules/.package-lock.json');
   return hash(read('scripts/bundle.mjs'), read('package-lock.json'), installed, ...sources);
+}
+
+/**
+ * The code with escapes in place of characters beyond ASCII. V8 keeps the source of what it has loaded, and one such
+ * character doubles the memory that a file takes.
+ */
+function inAscii(code) {
+  const inRaw = /\braw`[^`]*[^\0-\x7f]/.exec(code.replaceAll(/\$\{['"][^'"]*['"]\}/g, ''));
+  if (inRaw !== null) throw new Error(`Write \${'\u2026'} for such a character in String.raw: ${inRaw[0]}`);
+  return code.replace(/(\\*)([^\0-\x7f])/g, (found, slashes, character) => {
+    if (slashes.length % 2 === 1)
+      throw new Error(`No backslash is needed before a character beyond ASCII: ${found}`);
+    return `${slashes}\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
 }
 
 function rejectFilesBeside(output) {

@@ -90,6 +90,8 @@ function sources() {
   add(join(root, 'openapi.json'));
   // The form for a new provider has them.
   add(join(root, 'src', 'providers', 'presets.ts'));
+  // The page Errors shows it.
+  add(join(root, 'docs', 'reference', 'errors.md'));
   // The client of the admin API, and the package of the root that it needs, which is pinned.
   walk(join(root, 'src', 'client'));
   const { dependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

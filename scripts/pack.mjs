@@ -16,7 +16,7 @@ const SOURCES = [
   'console/dist',
 ];
 /** Optional dependencies that are for a clone alone. */
-const BUILD_TOOLS = ['@swc/core', 'rolldown'];
+export const BUILD_TOOLS = ['@swc/core', 'rolldown'];
 
 /** In declarations: imports, types named with import(), and modules that are added to. */
 const IMPORTED = /(?:\bfrom |\bimport |\bimport\(|\bmodule )['"](\.[^'"]+)\.js['"]/g;
@@ -60,8 +60,8 @@ function keepReachable(stage) {
 }
 
 function manifest() {
-  // Scripts and overrides are for a clone too.
-  const { scripts, devDependencies, overrides, ...kept } = JSON.parse(read('package.json'));
+  // Scripts and overrides are for a clone too, and so is what keeps a clone from being published.
+  const { private: _, scripts, devDependencies, overrides, ...kept } = JSON.parse(read('package.json'));
   for (const name of BUILD_TOOLS) delete kept.optionalDependencies[name];
   return kept;
 }
