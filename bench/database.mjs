@@ -31,6 +31,8 @@ export async function startPostgres(workplace, settings = {}) {
     /** The postmaster: root of the server's process tree. */
     pid,
     version,
+    /** What the server has logged. */
+    log: () => readFile(join(server.folder, 'server.log'), 'utf8'),
     async createDatabase() {
       const name = `bench_${++made}`;
       await ask(server.url, `CREATE DATABASE ${name}`);
@@ -44,6 +46,11 @@ export async function startPostgres(workplace, settings = {}) {
 export class Database {
   constructor(url) {
     this.url = url;
+  }
+
+  /** @returns the rows of one statement */
+  ask(text, values) {
+    return ask(this.url, text, values);
   }
 
   /** Rows of calls in Postgres so far. */
@@ -82,11 +89,11 @@ export class Database {
   }
 }
 
-async function ask(url, text) {
+async function ask(url, text, values = []) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    return (await client.query(text)).rows;
+    return (await client.query(text, values)).rows;
   } finally {
     await client.end();
   }

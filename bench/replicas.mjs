@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { migrate } from '../dist/src/database/migrate.js';
+import { createPartitions } from '../dist/src/request-log/partitions.js';
 import { treeMicros } from './cpu-time.mjs';
 import { withWorkplace } from './lifetime.mjs';
 
@@ -21,6 +22,7 @@ the change feed of each, with connections of its own. Says whether the budget ho
   --seconds N      for which calls come (60)
   --calls N        a second and replica (10)
   --call-ms N      mean duration of a call (1000)
+  --rank N         of the budget: 0, of a team; 2, of the installation (2)
   --budget USD     0: so much that it does not end (0)
   --commit-ms N    how long Postgres waits before it makes a commit durable (5)`;
 
@@ -31,6 +33,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '60' },
     calls: { type: 'string', default: '10' },
     'call-ms': { type: 'string', default: '1000' },
+    rank: { type: 'string', default: '2' },
     budget: { type: 'string', default: '0' },
     'commit-ms': { type: 'string', default: '5' },
     help: { type: 'boolean', default: false },
@@ -40,20 +43,27 @@ if (values.help) {
   console.log(HELP);
   process.exit(0);
 }
+const RANK = Number(values.rank);
 const REPLICAS = Number(values.replicas);
 const PROCESSES = Number(values.processes);
 const SECONDS = Number(values.seconds);
 /** Billionths of a dollar. What a call reserves, and between which it costs at random. */
-const CALL = { reserved: 10_000_000n, least: 1_000_000n, most: 9_000_000n };
+const CALL = { reserved: 10_000_000, least: 1_000_000, most: 9_000_000 };
 const ENDLESS = 10n ** 15n;
 const BUDGET = values.budget === '0' ? ENDLESS : BigInt(Math.round(Number(values.budget) * 1e6)) * 1_000n;
 const SAMPLE_MS = 50;
 const MAX_MS = SECONDS * 1_000 + 300_000;
 
+const LOGGED_MS = 5;
+
 const SETTINGS = {
   max_connections: 5 * REPLICAS + 50,
   commit_delay: Number(values['commit-ms']) * 1_000,
   commit_siblings: 0,
+  // Each wait for a lock that takes longer than this is logged, with its duration.
+  deadlock_timeout: `${LOGGED_MS}ms`,
+  log_lock_waits: 'on',
+  log_line_prefix: '[%v %a] ',
 };
 
 await withWorkplace(MAX_MS, run, { postgresSettings: SETTINGS, isPinned: false });
@@ -63,18 +73,21 @@ async function run({ workplace, postgres }) {
   await migrate(url);
   const client = new pg.Client({ connectionString: url });
   await client.connect();
+  await createPartitions(client, [Date.now(), Date.now() + MAX_MS]);
   const teamId = uuidv7();
   await client.query(
     `INSERT INTO limit_rule (id, scope, scope_id, resource, period, amount, rank) VALUES ($1, 'team', $2, 'usd', 'total', $3, $4)`,
-    [uuidv7(), teamId, String(BUDGET), Number(process.env.RANK ?? 2)],
+    [uuidv7(), teamId, String(BUDGET), RANK],
   );
   const workers = await startWorkers(workplace, url, teamId);
+  const { length: logged } = await postgres.log();
   const before = await stateOf(client, postgres.pid);
   for (const worker of workers) worker.child.send('go');
   const waiting = await sampled(client, workers);
   const reports = await Promise.all(workers.map(({ report }) => report));
   const after = await stateOf(client, postgres.pid);
-  await print(client, reports, before, after, waiting);
+  const lockWaits = lockWaitsIn((await postgres.log()).slice(logged));
+  await print(client, reports, before, after, waiting, lockWaits);
   await client.end();
 }
 
@@ -95,12 +108,13 @@ async function startWorkers(workplace, databaseUrl, teamId) {
       // The journals of a hundred replicas have disks of their own; here they would share one.
       folder: await journals(workplace, i),
       replicas,
+      isHot: RANK > 0,
       seconds: SECONDS,
       callsPerSecond: Number(values.calls),
       callMs: Number(values['call-ms']),
       teamId,
       keyId: uuidv7(),
-      ...Object.fromEntries(Object.entries(CALL).map(([name, value]) => [name, String(value)])),
+      ...CALL,
     });
     await ready;
     workers.push({ child, report: next() });
@@ -134,6 +148,28 @@ async function sampled(client, workers) {
   return samples;
 }
 
+/**
+ * How long each exchange has waited for locks, in milliseconds, of those that waited for one for longer than LOGGED_MS.
+ * One that gave up, after the lock_timeout of its session, has no duration: Infinity.
+ */
+function lockWaitsIn(log) {
+  const waits = new Map();
+  const open = new Set();
+  // The virtual transaction: an exchange is one.
+  const line =
+    /^\[(\S+) postern-limits\] LOG: {2}process \d+ (still waiting for|acquired) \w+ on .* after ([\d.]+) ms$/gm;
+  for (const [, exchange, state, ms] of log.matchAll(line)) {
+    if (state !== 'acquired') {
+      open.add(exchange);
+      continue;
+    }
+    open.delete(exchange);
+    waits.set(exchange, (waits.get(exchange) ?? 0) + Number(ms));
+  }
+  for (const exchange of open) waits.set(exchange, Infinity);
+  return [...waits.values()].sort((a, b) => a - b);
+}
+
 async function stateOf(client, pid) {
   const { rows } = await client.query(
     `SELECT xact_commit::float8 AS commits, deadlocks::int, numbackends, pg_current_wal_lsn() - '0/0' AS wal
@@ -142,7 +178,7 @@ async function stateOf(client, pid) {
   return { ...rows[0], wal: Number(rows[0].wal), at: performance.now(), micros: treeMicros(pid) };
 }
 
-async function print(client, reports, before, after, waiting) {
+async function print(client, reports, before, after, waiting, lockWaits) {
   const sum = (name) => reports.reduce((total, report) => total + report[name], 0);
   const all = (name) => reports.flatMap((report) => report[name]).sort((a, b) => a - b);
   const seconds = (after.at - before.at) / 1_000;
@@ -155,7 +191,7 @@ async function print(client, reports, before, after, waiting) {
   const durations = reports.flatMap((report) => report.durations);
   const waits = all('waits');
   const exchanges = sum('exchanges');
-  const line = (name, text) => console.log(`${name.padEnd(28)}${text}`);
+  const line = (name, text) => console.log(`${name.padEnd(30)}${text}`);
   line('replicas', `${REPLICAS} in ${PROCESSES} processes, ${seconds.toFixed(0)} s`);
   line('calls', `${sum('admitted')} admitted, ${sum('rejected')} rejected, ${sum('failed')} failed`);
   for (const [message, times] of Object.entries(Object.assign({}, ...reports.map(({ errors }) => errors))))
@@ -183,13 +219,19 @@ async function print(client, reports, before, after, waiting) {
     'exchange, ms at most',
     `p50 ${bound(durations, 0.5)}, p90 ${bound(durations, 0.9)}, p99 ${bound(durations, 0.99)}`,
   );
+  // Those that are not logged are shown as 0.
+  const locks = [...Array(Math.max(exchanges - lockWaits.length, 0)).fill(0), ...lockWaits];
+  const givenUp = lockWaits.filter((ms) => ms === Infinity).length;
+  line(
+    'exchange waits for locks, ms',
+    `p50 ${at(locks, 0.5)}, p99 ${at(locks, 0.99)} of ${exchanges} exchanges; ${lockWaits.length} over ${LOGGED_MS} ms (p50 ${at(lockWaits, 0.5)}), ${givenUp} given up`,
+  );
   line(
     'sessions waiting for locks',
     `${(waiting.waiting / waiting.count).toFixed(2)} on average, most ${waiting.most}`,
   );
   for (const [query, times] of Object.entries(waiting.byQuery))
     line('', `${(times / waiting.count).toFixed(2)} in ${query}`);
-  line('cold', String(sum('cold')));
   line('deadlocks', String(after.deadlocks - before.deadlocks));
   line('connections', String(before.numbackends));
   line('transactions', `${((after.commits - before.commits) / seconds).toFixed(0)}/s`);

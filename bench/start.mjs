@@ -9,19 +9,27 @@ import { median, ratios } from './statistics.mjs';
 const HELP = `Usage: npm run bench:start -- [options] CHECKOUT [CHECKOUT]
 
 Compares the starts of two built checkouts of Postern, with an existing database: processor time and time until it is
-ready, and its resident memory when it has been idle.
+ready, its resident memory when it has been idle, and what it does then.
 
   --reps N          starts of each (8)
   --idle SECONDS    before its memory is read (3)
+  --watch SECONDS   then, for its processor time and how often it wakes up (10)
+  --rest SECONDS    after that, before its memory is read again (20)
   --node-arg ARG    before the entry, for each (repeatable)
   --node PATH       the Node.js to run them with (this one)`;
 const MAX_MS = 1_800_000;
+const WATCHED = [
+  ['% of a core when idle', 'idlePercent', 2],
+  ['wake-ups a second when idle', 'wakeUps', 1],
+];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     reps: { type: 'string', default: '8' },
     idle: { type: 'string', default: '3' },
+    watch: { type: 'string', default: '10' },
+    rest: { type: 'string', default: '20' },
     'node-arg': { type: 'string', multiple: true, default: [] },
     node: { type: 'string', default: process.execPath },
     help: { type: 'boolean', default: false },
@@ -35,7 +43,9 @@ if (values.help || positionals.length < 1 || positionals.length > 2) {
 await withWorkplace(MAX_MS, run);
 
 async function run({ workplace, postgres }) {
-  const how = { node: values.node, nodeArgs: values['node-arg'], idleMs: Number(values.idle) * 1_000 };
+  const first = { node: values.node, nodeArgs: values['node-arg'], idleMs: 0 };
+  const [idleMs, watchMs, restMs] = [values.idle, values.watch, values.rest].map((s) => Number(s) * 1_000);
+  const how = { ...first, idleMs, watchMs, restMs };
   const builds = [];
   for (const [i, folder] of positionals.entries()) {
     const build = {
@@ -45,7 +55,7 @@ async function run({ workplace, postgres }) {
     };
     console.log(`${build.name}: ${build.folder}`);
     // Migrations and the first key.
-    await measureStart(workplace, build, how);
+    await measureStart(workplace, build, first);
     builds.push({ ...build, starts: [] });
   }
   for (let rep = 0; rep < Number(values.reps); rep++)
@@ -54,10 +64,12 @@ async function run({ workplace, postgres }) {
     ['ms of processor time until ready', 'cpuMs'],
     ['ms until ready', 'wallMs'],
     ['MB resident when idle', 'idleMb'],
+    ...(how.watchMs > 0 ? WATCHED : []),
+    ['MB resident at rest', 'restMb'],
   ];
-  for (const [what, field] of measures) {
+  for (const [what, field, digits = 0] of measures) {
     const found = builds.map(({ starts }) => starts.map((one) => one[field]));
-    const medians = found.map((all, i) => `${builds[i].name} ${median(all).toFixed(0)}`).join(', ');
+    const medians = found.map((all, i) => `${builds[i].name} ${median(all).toFixed(digits)}`).join(', ');
     const ratio = found[1] ? `; build 2 / build 1 ${spread(ratios(found[1], found[0]))}` : '';
     console.log(`${what}: ${medians}${ratio}`);
   }

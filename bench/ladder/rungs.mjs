@@ -9,7 +9,7 @@ import { RequestLogInterceptor } from '../../.test-build/src/proxy/stages/reques
 import { RequestLogService } from '../../.test-build/src/request-log/request-log.service.js';
 
 /** What the pieces put in place need of the running application; filled in by server.mjs. */
-export const known = { caller: null, pools: null, env: null, keys: null };
+export const known = { caller: null, pools: null, env: null, keys: null, providers: null };
 
 /** In the order in which they are left out. `apply` gets Nest's TestingModuleBuilder. `rows`: calls still leave rows. */
 export const RUNGS = [
@@ -58,8 +58,8 @@ function admitEverybody(context) {
 }
 
 function forwardDirectly(call) {
-  const { pools, env, keys, finishing } = known;
-  const exchange = new Exchange(call, { log: NO_LOG, settings: env, keys, finishing });
+  const { pools, env, keys, providers, finishing } = known;
+  const exchange = new Exchange(call, { log: NO_LOG, settings: env, keys, providers, finishing });
   return new Promise((complete, error) => {
     exchange.run(pools.for(call.provider.origin), { complete, error });
   });

@@ -13,6 +13,7 @@ import { ShutdownService } from '../../.test-build/src/observability/shutdown.se
 import { GatewayHttpAdapter } from '../../.test-build/src/proxy/http/gateway-http.adapter.js';
 import { FinishingCalls } from '../../.test-build/src/proxy/exchange/finishing-calls.service.js';
 import { START_EVENTS } from '../../.test-build/src/runtime/serving.service.js';
+import { ProvidersService } from '../../.test-build/src/providers/providers.service.js';
 import { UpstreamPools } from '../../.test-build/src/proxy/upstream/upstream-pools.js';
 import { known, RUNGS } from './rungs.mjs';
 
@@ -49,6 +50,7 @@ known.keys = app.get(KeyLookupService, { strict: false });
 known.caller = { grant: await known.keys.find(key, nobody), key };
 known.finishing = app.get(FinishingCalls, { strict: false });
 known.pools = app.get(UpstreamPools, { strict: false });
+known.providers = app.get(ProvidersService, { strict: false });
 known.env = settings;
 process.stdout.write(
   `ready on http://127.0.0.1:${adapter.getHttpServer().address().port}\nshown only once: ${key}\n`,

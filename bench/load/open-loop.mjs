@@ -8,14 +8,15 @@ import { startTicker } from './ticker.mjs';
 const DRAIN_MS = 10_000;
 
 /**
- * @returns latencies in ms from the moment each call was due, `lateness`: how late this generator itself sent calls for
- * which a connection was free
+ * @returns latencies in ms from the moment each call was due, `waits` from the moment it was sent, `lateness`: how late this
+ * generator itself sent calls for which a connection was free
  */
 export async function openLoop({ port, request, ratePerSecond, connections, forMs }) {
   const idle = await openConnections(port, connections);
   const all = [...idle];
   const waiting = [];
   const latencies = [];
+  const waits = [];
   const lateness = [];
   const total = Math.round((forMs / 1_000) * ratePerSecond);
   let stopTicker = async () => {};
@@ -28,8 +29,11 @@ export async function openLoop({ port, request, ratePerSecond, connections, forM
         else resolve();
       };
       const send = (connection, due) => {
+        const sentAt = performance.now();
         connection.onAnswer = (status) => {
-          latencies.push(performance.now() - due);
+          const now = performance.now();
+          latencies.push(now - due);
+          waits.push(now - sentAt);
           if (status !== 200) return settle(new Error(`a call was answered with ${status}`));
           if (latencies.length === total) return settle();
           if (waiting.length > 0) send(connection, waiting.shift());
@@ -56,5 +60,5 @@ export async function openLoop({ port, request, ratePerSecond, connections, forM
     await stopTicker();
     for (const connection of all) connection.close();
   }
-  return { calls: total, latencies, lateness };
+  return { calls: total, latencies, waits, lateness };
 }

@@ -4,9 +4,18 @@ const BODY_BYTES = 1_024;
 
 /** A chat completion request of 1 KiB. */
 export function chatRequest(contender) {
+  return chatAt(contender, '/v1/chat/completions');
+}
+
+/** The same, to which the stand-in responds after so many milliseconds. */
+export function delayedRequest(contender, ms) {
+  return chatAt(contender, `/v1/chat/completions?delay=${ms}`);
+}
+
+function chatAt(contender, path) {
   const body = JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: '' }] });
   const content = 'x'.repeat(BODY_BYTES - body.length);
-  return post(contender, '/v1/chat/completions', body.replace('""', `"${content}"`));
+  return post(contender, path, body.replace('""', `"${content}"`));
 }
 
 /** A request for a stream of the stand-in: so many chunks, so many milliseconds apart. */
@@ -21,14 +30,24 @@ const MESSAGES = 40;
 
 /** A streamed chat of so many KiB in 40 messages of prose; the stand-in sends all of its chunks at once. */
 export function promptRequest(contender, kib, chunks) {
+  const body = JSON.stringify({ model: 'gpt-4o-mini', stream: true, messages: proseOf(kib) });
+  return post(contender, `/v1/chat/completions?chunks=${chunks}&every=0`, body);
+}
+
+/** The body of such a chat. Another number makes another prompt. */
+export function promptBody(kib, number, isStreamed) {
+  const stream = isStreamed ? { stream: true, stream_options: { include_usage: true } } : {};
+  const messages = [{ role: 'system', content: `prompt ${number}` }, ...proseOf(kib)];
+  return Buffer.from(JSON.stringify({ model: 'gpt-4o-mini', ...stream, messages }));
+}
+
+function proseOf(kib) {
   const content = PROSE.repeat(Math.ceil((kib * 1_024) / PROSE.length));
   const most = Math.max(1, Math.floor((kib * 1_024) / MESSAGES) - 40);
-  const messages = Array.from({ length: MESSAGES }, (_, i) => ({
+  return Array.from({ length: MESSAGES }, (_, i) => ({
     role: i % 2 === 0 ? 'user' : 'assistant',
     content: content.slice(i * most, (i + 1) * most),
   }));
-  const body = JSON.stringify({ model: 'gpt-4o-mini', stream: true, messages });
-  return post(contender, `/v1/chat/completions?chunks=${chunks}&every=0`, body);
 }
 
 /** Only the head of an upload; the stand-in does not read the body for so long. */

@@ -1,6 +1,7 @@
 // A provider that parses as little as it can: of heads the Content-Length, with one write for each response or chunk.
 //   POST …                         the fixed answer
 //   POST …?chunks=N&every=MS       N events, MS apart, each in a write of its own; one more says [DONE]. 0: all in one write
+//   POST …?delay=MS                the fixed answer, so many milliseconds after the request
 //   POST …?hold=MS                 the body is not read for so long, then to its end, then the fixed answer
 import { createServer } from 'node:net';
 import { ANSWER, EVENT } from './answer.mjs';
@@ -52,6 +53,8 @@ const server = createServer({ noDelay: true }, (socket) => {
   function answerTo(line) {
     const stream = /chunks=(\d+)&every=(\d+)/.exec(line);
     if (stream !== null) return () => sendStream(Number(stream[1]), Number(stream[2]));
+    const delay = /delay=(\d+)/.exec(line);
+    if (delay !== null) return () => setTimeout(() => socket.write(WHOLE), Number(delay[1]));
     const hold = /hold=(\d+)/.exec(line);
     if (hold !== null) {
       socket.pause();

@@ -2,14 +2,12 @@
 import { join } from 'node:path';
 import { root } from '../workplace.mjs';
 
-export async function startNodeProvider(workplace) {
-  const { pid, found, stop } = await workplace.start(
-    [process.execPath, join(root, 'bench/provider/node-server.mjs')],
-    {
-      cores: workplace.cores.others,
-      ready: (printed) => /listening on (\d+)\n/.exec(printed),
-      name: 'the provider',
-    },
-  );
+/** @param program which one */
+export async function startNodeProvider(workplace, program = 'bench/provider/node-server.mjs') {
+  const { pid, found, stop } = await workplace.start([process.execPath, join(root, program)], {
+    cores: workplace.cores.others,
+    ready: (printed) => /listening on (\d+)\n/.exec(printed),
+    name: 'the provider',
+  });
   return { kind: 'node', port: Number(found[1]), pid, stop };
 }

@@ -8,10 +8,10 @@ import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { ChangeFeed } from '../../dist/src/database/change-feed.js';
-import { usdOf } from '../../dist/src/limit-rules/usd.js';
 import { LimitExceededError } from '../../dist/src/limits/ledger/limit-errors.js';
 import { LedgerService } from '../../dist/src/limits/ledger/ledger.service.js';
 import { RuleCache } from '../../dist/src/limits/ledger/rule-cache.js';
+import { dollarsOf } from '../../dist/src/request-log/column-domains.js';
 import { COLUMNS, LOGGED_COLUMNS } from '../../dist/src/request-log/columns.js';
 import { Journal } from '../../dist/src/request-log/journal/journal.js';
 import { JournalDrainService } from '../../dist/src/request-log/journal/journal-drain.service.js';
@@ -19,6 +19,9 @@ import { LogWriter } from '../../dist/src/request-log/writer/log-writer.js';
 
 /** As a call without facts has them. */
 const EMPTY = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, null]));
+
+/** Calls of one end user and of no session. */
+const COUNTED = { endUser: '', session: null, isModelKnown: true };
 
 class Replica {
   static async start({ databaseUrl, folder }) {
@@ -68,7 +71,7 @@ class Replica {
     let ticket;
     try {
       const set = this.ledger.rulesOf(teamId, keyId);
-      ticket = await this.ledger.admit(set, id, '', { usd: reserved, tokens: 0n });
+      ticket = await this.ledger.admit(set, id, COUNTED, { usd: reserved, tokens: 0 });
     } catch (error) {
       const isRejected = error instanceof LimitExceededError;
       report[isRejected ? 'rejected' : 'failed']++;
@@ -94,12 +97,13 @@ class Replica {
       response_bytes: 1_000,
       prompt_tokens: 1_000,
       completion_tokens: 100,
-      charge_usd: ticket.reservation.usd,
+      charge_usd: dollarsOf(ticket.reservation.usd),
+      charge_rules: ticket.reservation.budgets.named('openai', null),
     };
     const files = [this.journal.append({ t: 'B', ...row })];
     await sleep(Math.random() * 2 * callMs);
-    const usd = least + BigInt(Math.floor(Math.random() * Number(most - least)));
-    row.cost_usd = usdOf(usd);
+    const usd = least + Math.floor(Math.random() * (most - least));
+    row.cost_usd = dollarsOf(usd);
     files.push(this.journal.append({ t: 'E', ...row }), this.journal.append({ t: 'U', ...row }));
     ticket.settle({ usd, tokens: null });
     this.writer.add(row, files);
@@ -131,14 +135,8 @@ process.on('message', (message) => {
   if (message.databaseUrl !== undefined) void run(message);
 });
 
-async function run({ databaseUrl, folder, replicas: count, seconds, ...texts }) {
+async function run({ databaseUrl, folder, replicas: count, seconds, isHot, ...order }) {
   Logger.overrideLogger(false);
-  const order = {
-    ...texts,
-    reserved: BigInt(texts.reserved),
-    least: BigInt(texts.least),
-    most: BigInt(texts.most),
-  };
   const report = {
     admitted: 0,
     rejected: 0,
@@ -148,7 +146,6 @@ async function run({ databaseUrl, folder, replicas: count, seconds, ...texts }) 
     rejectedAfter: [],
     exchanges: 0,
     failedExchanges: 0,
-    slowExchanges: 0,
   };
   const replicas = await Promise.all(
     Array.from({ length: count }, () => Replica.start({ databaseUrl, folder })),
@@ -161,20 +158,13 @@ async function run({ databaseUrl, folder, replicas: count, seconds, ...texts }) 
   const stoppedAt = performance.now();
   await Promise.all(replicas.map((replica) => replica.stop()));
   report.stopMs = performance.now() - stoppedAt;
-  for (const { ledger } of replicas)
-    for (const [m, n] of Object.entries(
-      (process.env.RANK === '0' ? ledger.exchange : ledger.hotExchange).why ?? {},
-    ))
-      report.errors[m] = (report.errors[m] ?? 0) + n;
-  report.cold = replicas.reduce((n, { ledger }) => n + ledger.exchange.counts.ok, 0);
-  report.durations = replicas.map(
-    ({ ledger }) => (process.env.RANK === '0' ? ledger.exchange : ledger.hotExchange).durations,
-  );
-  for (const { ledger } of replicas) {
-    report.exchanges += (process.env.RANK === '0' ? ledger.exchange : ledger.hotExchange).counts.ok;
-    report.failedExchanges += (process.env.RANK === '0' ? ledger.exchange : ledger.hotExchange).counts.failed;
+  const exchanges = replicas.map(({ ledger }) => (isHot ? ledger.hotExchange : ledger.exchange));
+  report.durations = exchanges.map(({ durations }) => durations);
+  for (const { counts } of exchanges) {
+    report.exchanges += counts.ok;
+    report.failedExchanges += counts.failed;
   }
-  process.send(report);
+  await new Promise((sent) => process.send(report, sent));
   await rm(folder, { recursive: true, force: true });
   process.disconnect();
 }
