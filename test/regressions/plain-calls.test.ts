@@ -5,19 +5,23 @@ import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import type { RawProvider } from '../support/raw-provider.js';
-import { type Executed, StatementRelay } from '../support/statement-relay.js';
+import { type Executed, executedStatements } from '../support/executed-statements.js';
+import { TcpForwarder } from '../support/tcp-forwarder.js';
 
 const CALLS = 200;
 /** Of what a process asks Postgres by itself, every 2 seconds at most. */
 const SOME = CALLS / 4;
 
 let database: TestDatabase;
-let relay: StatementRelay;
+let relay: TcpForwarder;
+/** What the gateway's connections have executed. */
+const executed: Executed[] = [];
 let provider: RawProvider;
 let postern: TestGateway;
 beforeAll(async () => {
   database = await createDatabase();
-  relay = await StatementRelay.to(database.url);
+  relay = await TcpForwarder.to(database.url, () => executedStatements(executed));
+  await relay.open();
   provider = await startUsageProvider({ input: 1, output: 1 });
   postern = await startTestGateway({ PROVIDER_URL: provider.url, DATABASE_URL: relay.url }, database);
 });
@@ -28,9 +32,9 @@ afterAll(async () => {
   await database.drop();
 });
 
-function countsOf(executed: readonly Executed[]): Map<string, number> {
+function countsOf(statements: readonly Executed[]): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const { text } of executed) counts.set(text, (counts.get(text) ?? 0) + 1);
+  for (const { text } of statements) counts.set(text, (counts.get(text) ?? 0) + 1);
   return counts;
 }
 
@@ -52,23 +56,23 @@ it('cause no statement but those that write their rows, and nothing is asked of 
     jest.spyOn(postern.gateway.app.get(KnownEnds), 'reject'),
     jest.spyOn(regressions, 'admitted'),
   ];
-  const before = relay.executed.length;
+  const before = executed.length;
   for (let i = 0; i < CALLS / 20; i++)
     for (const { status } of await Promise.all(Array.from({ length: 20 }, call))) expect(status).toBe(200);
   await eventually(async () => (await postern.rowCount()) > CALLS);
   const isPoll = ({ text, application }: Executed) =>
     application !== 'postern-log' && text.includes('UPDATE gateway_run');
-  await eventually(() => relay.executed.slice(before).some(isPoll));
+  await eventually(() => executed.slice(before).some(isPoll));
 
-  const executed = relay.executed.slice(before);
-  const log = executed.filter(({ application }) => application === 'postern-log');
+  const since = executed.slice(before);
+  const log = since.filter(({ application }) => application === 'postern-log');
   // One statement for each batch, and none beside it.
   expect(log.length).toBeGreaterThan(0);
   for (const { text } of log) {
     expect(text).toContain('INSERT INTO request_log');
     expect(text).toContain('UPDATE gateway_run');
   }
-  const others = countsOf(executed.filter((one) => !log.includes(one)));
+  const others = countsOf(since.filter((one) => !log.includes(one)));
   expect([...others].filter(([, count]) => count >= SOME)).toEqual([]);
   // A key is read again once in a while.
   for (const { mock } of asked) expect(mock.calls.length).toBeLessThan(SOME);
@@ -85,7 +89,7 @@ it('polls read neither the runs that have ended nor the older entries of the aud
      FROM generate_series(100, ${ROWS + 100}) i`,
   );
   for (const table of ['gateway_run', 'audit_log']) await database.query(`ANALYZE ${table}`);
-  const polls = () => relay.executed.filter(({ text }) => text.includes('row_to_json(audit_log)')).length;
+  const polls = () => executed.filter(({ text }) => text.includes('row_to_json(audit_log)')).length;
   const fivePolls = async () => {
     const enough = polls() + 5;
     await eventually(() => polls() >= enough);

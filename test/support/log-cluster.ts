@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { eventually } from './eventually.js';
+import { queryOnce } from './query-once.js';
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
@@ -26,16 +27,8 @@ export class LogCluster {
     return this.server.url;
   }
 
-  async query<T extends object>(text: string, values?: unknown[]): Promise<T[]> {
-    const client = new pg.Client({ connectionString: this.url });
-    // Postgres may be killed: the query rejects.
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query<T>(text, values)).rows;
-    } finally {
-      await client.end();
-    }
+  query<T extends object>(text: string, values?: unknown[]): Promise<T[]> {
+    return queryOnce(this.url, text, values);
   }
 
   /** Its data. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { queryOnce } from './query-once.js';
 import { unusedPort } from './unused-port.js';
 import type { PostgresMajor } from './postgres-majors.js';
 
@@ -75,15 +76,8 @@ export class PlainCluster {
     return next;
   }
 
-  async query<T extends object>(text: string, values?: unknown[]): Promise<T[]> {
-    const client = new pg.Client({ connectionString: this.url });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query<T>(text, values)).rows;
-    } finally {
-      await client.end();
-    }
+  query<T extends object>(text: string, values?: unknown[]): Promise<T[]> {
+    return queryOnce(this.url, text, values);
   }
 
   async remove(): Promise<void> {

@@ -9,13 +9,17 @@ export class TcpForwarder {
   private constructor(
     private target: URL,
     private readonly port: number,
+    private readonly readerOf: (() => (bytes: Buffer) => void) | undefined,
   ) {
     this.server = createServer((socket) => this.pass(socket));
   }
 
-  /** @param url where it will lead once it is open */
-  static async to(url: string): Promise<TcpForwarder> {
-    return new TcpForwarder(new URL(url), await unusedPort());
+  /**
+   * @param url where it will lead once it is open
+   * @param readerOf makes, for each connection, what reads the bytes that its client sends
+   */
+  static async to(url: string, readerOf?: () => (bytes: Buffer) => void): Promise<TcpForwarder> {
+    return new TcpForwarder(new URL(url), await unusedPort(), readerOf);
   }
 
   /** The target's URL by way of this port. */
@@ -48,6 +52,7 @@ export class TcpForwarder {
 
   private pass(near: Socket): void {
     const far = connect(Number(this.target.port || 5432), this.target.hostname);
+    if (this.readerOf !== undefined) near.on('data', this.readerOf());
     for (const [socket, other] of [
       [near, far],
       [far, near],
