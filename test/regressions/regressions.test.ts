@@ -32,6 +32,8 @@ let replicas: [TestGateway, TestGateway];
 let replayKey: string;
 /** What the handlers were called for, in their order, in both replicas. */
 let called: string[];
+/** The runs whose rows each replica was to put back last. */
+const rowsOfRuns: string[][] = [[], []];
 /** Holds the handler of the second replica. */
 let held: Deferred | null;
 
@@ -52,6 +54,7 @@ beforeAll(async () => {
       putBack: async ({ runs }: Regression) => {
         called.push(`${i} put back ${name}`);
         if (i === 1 && name === 'ends') await held?.promise;
+        if (name === 'rows') rowsOfRuns[i] = [...runs.keys()];
         return name === 'rows' && runs.has(regressions.run) ? { rows: 3 } : {};
       },
       dismissed: () => void called.push(`${i} dismiss ${name}`),
@@ -157,6 +160,30 @@ it('notices a loss once, and claims wait for every process while plain calls go 
   expect(Number(all[0]!.rows_put_back)).toBeGreaterThanOrEqual(3);
   // Counted beyond everything that was acknowledged, so that the next loss is one of its own.
   expect(BigInt((await runOf(replicas[0])).seq)).toBeGreaterThan(BigInt(all[0]!.runs[run]!.acknowledged));
+});
+
+it('does not drop what is still to be put back when more is lost', async () => {
+  await answered();
+  const loseRun = (run: string) =>
+    postgres.lose((client) =>
+      client.query('UPDATE gateway_run SET seq = seq - 1 WHERE run = $1', [run]).then(() => {}),
+    );
+  const [first, second] = replicas.map((replica) => regressionsOf(replica).run);
+  held = deferred();
+  await loseRun(second!);
+  await eventually(() => called.includes('1 put back ends') && called.includes('0 put back claims'));
+  // The first replica is counted again.
+  const { seq } = await runOf(replicas[0]);
+  await eventually(async () => BigInt((await runOf(replicas[0])).seq) > BigInt(seq) + 1n);
+  await loseRun(first!);
+  await eventually(
+    async () => (await postgres.database.query('SELECT FROM database_regression')).length >= 2,
+  );
+  await eventually(() => called.filter((one) => one === '1 refuse rows').length >= 2);
+  held.resolve();
+  await eventually(() => called.includes('1 put back claims'));
+  await answered();
+  expect(rowsOfRuns[1]).toContain(second);
 });
 
 it('knows what runs have written that had ended before it started', async () => {
