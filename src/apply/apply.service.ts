@@ -11,11 +11,12 @@ import type { Applied, Apply, ApplyDocument, NewSecret, PlannedChange } from './
 import { type Kind, Kinds } from './kinds.js';
 
 /**
- * Waits for running changes, and lets no other begin before the end of this one; reads go on. In the order in which changes
- * take their locks.
+ * Waits for running changes, and lets no other begin before the end of this one; reads go on. Every transaction that changes or
+ * locks rows of several of these tables must lock them in this order: one that has locked a later one and waits for an earlier
+ * one deadlocks with this. A foreign key locks the table that it refers to, even if it is null: a new secret locks `trust`.
  */
-const LOCK =
-  'LOCK TABLE gateway_key, team, team_group, trust, provider, route, price, policy, sink IN EXCLUSIVE MODE';
+export const LOCK =
+  'LOCK TABLE team, gateway_key, trust, team_group, provider, route, price, policy, sink IN EXCLUSIVE MODE';
 /** The same for webhooks. Weaker, because an event refers to its webhooks: calls that cause one do not wait. */
 const LOCK_WEBHOOKS = 'LOCK TABLE webhook IN SHARE ROW EXCLUSIVE MODE';
 

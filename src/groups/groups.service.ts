@@ -123,7 +123,12 @@ export class GroupsService {
   /** @throws ServiceError not_found; conflict if it has teams, or was changed since `expected` */
   async remove(nameOrId: string, by: Actor, expected: Expected = null): Promise<void> {
     const request = { id: nameOrId, action: 'removed', by, expected, removes: true };
-    await audited(this.groups.manager, GROUP, request, async (manager, { id, teams }) => {
+    const lock: typeof GROUP.lock = async (manager, nameOrId) => {
+      const id = await idOf(manager, nameOrId);
+      await this.teams.in(manager).lock([], 'teams', id);
+      return GROUP.lock(manager, id);
+    };
+    await audited(this.groups.manager, { ...GROUP, lock }, request, async (manager, { id, teams }) => {
       if (teams.length > 0)
         throw ServiceError.of(
           'conflict',

@@ -40,6 +40,9 @@ export interface RotatedKey extends IssuedKey {
   ended: string[];
 }
 
+/** As the foreign key does, but before the key, as `apply` locks the tables. */
+const LOCK_TEAM = 'SELECT FROM team WHERE id = $1 FOR KEY SHARE';
+
 /**
  * Inserts a key with its first secret and an audit entry. `manager` must belong to a transaction: otherwise an error could
  * leave a key without a secret.
@@ -57,6 +60,7 @@ export async function insertKey(
   const { member, personId, secret: withSecret = true, ...settings } = grant;
   const theirs = personId !== undefined && { personId, origin: 'sign_in' as const };
   const mine = member && { owner: member.actor.name, ownerId: member.userId };
+  await manager.query(LOCK_TEAM, [teamId]);
   await manager.insert(GatewayKey, { id, teamId, ...columnsOf(settings), ...mine, ...theirs });
   const secret = withSecret ? await insertSecret(manager, id) : null;
   await saveLimits?.(id);

@@ -57,9 +57,13 @@ const END_OLDER_SECRETS = `
 const END_SECRET = `
   UPDATE gateway_key_secret SET expires_at = now() + make_interval(secs => $2) WHERE key_id = $1 AND expires_at IS NULL`;
 
-/** One statement for any number of tokens. The clock, because a token that is being issued may be younger than the transaction. */
+/**
+ * One statement for any number of tokens. The clock, because a token that is being issued may be younger than the transaction.
+ * The only change of the row: a second one would check its foreign keys, and lock the team after the key.
+ */
 const END_TOKENS = `
-  UPDATE gateway_key SET tokens_valid_from = clock_timestamp() WHERE id = $1 RETURNING tokens_valid_from`;
+  UPDATE gateway_key SET tokens_valid_from = clock_timestamp(), version = version + 1 WHERE id = $1
+  RETURNING tokens_valid_from`;
 
 /** Creates, lists, changes and revokes gateway keys. Each change is one transaction, see change(). */
 @Injectable()
@@ -202,7 +206,6 @@ export class KeysService {
       await manager.query(END_SECRET, [id, graceSeconds]);
       const [[tokens]] = await manager.query<[{ tokens_valid_from: Date }[], number]>(END_TOKENS, [id]);
       secret = await insertSecret(manager, id);
-      await manager.increment(GatewayKey, { id }, 'version', 1);
       return {
         grace_seconds: graceSeconds,
         ...(ended.length > 0 && { ended_secrets: ended, ended_secret_ids: older.map(({ id }) => id) }),

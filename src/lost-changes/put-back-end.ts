@@ -3,6 +3,7 @@ import { endSessions } from '../admin/sessions/end-sessions.js';
 import type { SessionRecorder } from '../admin/sessions/session-recorder.js';
 import { type EntryRow, isSetLater } from '../audit/entry-rows.js';
 import { endPerson } from '../identity/sign-in/end-sign-ins.js';
+import { DELETE_TRUST } from '../identity/trusts/issued-tokens.js';
 import type { Actor } from '../platform/actor.js';
 import { endsOf, SECRET } from './end-of.js';
 
@@ -16,7 +17,7 @@ const FINAL: Record<string, string> = {
     UPDATE sign_in SET ended_at = now(), end_reason = 'ended' WHERE id = $1 AND ended_at IS NULL RETURNING id`,
   session: 'DELETE FROM admin_session WHERE id = $1 RETURNING id',
   token: 'DELETE FROM admin_token WHERE id = $1 RETURNING id',
-  trust: 'DELETE FROM trust WHERE id = $1 RETURNING id',
+  trust: DELETE_TRUST,
 };
 
 /** Only what is in a grace: if the rotation that began it is lost too, it is the secret that works. */

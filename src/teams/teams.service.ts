@@ -22,6 +22,9 @@ import { TeamChanges } from './team-changes.js';
 import { Team } from './team.entity.js';
 import type { TeamChange, TeamFilter, TeamView } from './teams.schema.js';
 
+/** As the insertion of a team does, but before its group, as `apply` locks the tables. */
+const LOCK_TABLE = 'LOCK TABLE team IN ROW EXCLUSIVE MODE';
+
 /** Creates, finds and changes teams. */
 @Injectable()
 export class TeamsService {
@@ -47,6 +50,7 @@ export class TeamsService {
       if (namesProviders(team)) await manager.query(LOCK_CHANGES);
       await mustFit(manager, { id: null, providers: null, default_provider: null }, team);
       const groupId = group === null ? null : await groupIdOf(manager, group);
+      await manager.query(LOCK_TABLE);
       await raiseGroups(manager, [groupId]);
       return insertTeam(manager, { ...team, groupId }, by, (id) =>
         this.limits.save(manager, 'team', id, limits),

@@ -37,7 +37,8 @@ const NOTE_POLL = `
 
 /**
  * The person, team and key of a token, locked until the transaction ends: a change that ends them comes before it or after. In
- * this order: a change of `sign_in` of a team locks the team and then its keys.
+ * this order: a change of `sign_in` of a team locks the team and then its keys. FROM names them in this order too, in which
+ * Postgres locks the tables: so does `apply`.
  */
 const IN_FORCE = `
   p.ended_at IS NULL AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
@@ -55,8 +56,8 @@ const BEGIN = `
     SELECT p.id AS person_id, d.key_id, d.surface, d.client_ip, d.program, d.idp_sid,
            now() + LEAST(make_interval(days => (t.sign_in->>'days')::int),
                          CASE WHEN $3::bytea IS NULL THEN ${WITHOUT_REFRESH} END) AS expires_at
-    FROM device_request d JOIN person p ON p.id = d.person_id JOIN gateway_key k ON k.id = d.key_id
-    JOIN team t ON t.id = k.team_id
+    FROM device_request d JOIN person p ON p.id = d.person_id
+    CROSS JOIN team t JOIN gateway_key k ON k.id = d.key_id AND k.team_id = t.id
     WHERE d.id = $1 AND ${IN_FORCE}
     FOR NO KEY UPDATE OF p FOR SHARE OF t, k),
   begun AS (
@@ -85,8 +86,8 @@ const ISSUE = `
   WITH parents AS MATERIALIZED (
     SELECT si.id, si.key_id, p.email, left(COALESCE('sso:' || p.email, 'sso:sub:' || p.subject), 256) AS subject,
            LEAST(now() + make_interval(mins => (t.sign_in->>'token_minutes')::int), si.expires_at, k.expires_at) AS expires_at
-    FROM sign_in si JOIN person p ON p.id = si.person_id JOIN gateway_key k ON k.id = si.key_id
-    JOIN team t ON t.id = k.team_id
+    FROM sign_in si JOIN person p ON p.id = si.person_id
+    CROSS JOIN team t JOIN gateway_key k ON k.id = si.key_id AND k.team_id = t.id
     WHERE si.id = $1 AND ${GOES_ON}
     FOR SHARE OF p, t, k FOR NO KEY UPDATE OF si),
   used AS (UPDATE refresh_token SET used_at = now() WHERE digest = $2 AND EXISTS (SELECT FROM parents)),

@@ -5,14 +5,14 @@ import { digestKey, generateKey, shownPrefix } from '../../keys/key-secret.js';
 
 /**
  * Issues a token if its trust, key and team still allow it: their rows are locked until the transaction ends, so that a change
- * that ends them comes before the token or after it. `now` is the clock that decides; concurrent exchanges may exceed max_live
- * by their number.
+ * that ends them comes before the token or after it. FROM names them in the order in which `apply` locks their tables. `now` is
+ * the clock that decides; concurrent exchanges may exceed max_live by their number.
  */
 const ISSUE = `
   WITH parents AS MATERIALIZED (
     SELECT tr.id AS trust_id, tr.key_id, tr.max_live,
            LEAST(now() + make_interval(mins => tr.token_minutes), k.expires_at) AS expires_at
-    FROM trust tr JOIN gateway_key k ON k.id = tr.key_id JOIN team t ON t.id = k.team_id
+    FROM team t JOIN gateway_key k ON k.team_id = t.id JOIN trust tr ON tr.key_id = k.id
     WHERE tr.id = $1 AND tr.version = $2 AND tr.enabled
       AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled AND COALESCE(k.expires_at > now(), true)
     FOR SHARE OF tr, t, k),
@@ -29,6 +29,16 @@ const ISSUE = `
          (SELECT tokens >= max_live FROM parents, live) AS full,
          (SELECT ceil(extract(epoch FROM first_end - now()))::int FROM live) AS wait_s,
          (SELECT extract(epoch FROM expires_at - now())::float8 FROM issued) AS life_s`;
+
+/**
+ * Deletes a trust, and with it its tokens, which are locked in the order in which their last use is written. The foreign key
+ * would lock them in any.
+ */
+export const DELETE_TRUST = `
+  WITH one AS MATERIALIZED (SELECT id FROM trust WHERE id = $1 FOR UPDATE),
+  tokens AS MATERIALIZED (
+    SELECT id FROM gateway_key_secret WHERE trust_id IN (SELECT id FROM one) ORDER BY id FOR UPDATE)
+  DELETE FROM trust WHERE id IN (SELECT id FROM one) AND (SELECT count(*) FROM tokens) >= 0 RETURNING id`;
 
 /** What a token is issued for. */
 export interface IssueRequest {

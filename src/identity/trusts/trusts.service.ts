@@ -14,6 +14,7 @@ import { transacted } from '../../database/transactions.js';
 import { type ErrorDetail, ServiceError } from '../../errors/service-error.js';
 import type { Actor } from '../../platform/actor.js';
 import { problemsOf } from './conditions.js';
+import { DELETE_TRUST } from './issued-tokens.js';
 import { PRESETS } from './presets.js';
 import { TrustDirectory } from './trust-directory.service.js';
 import { TrustFailure } from './trust-failure.entity.js';
@@ -21,9 +22,10 @@ import { KEPT } from './trust-failures.service.js';
 import { Trust } from './trust.entity.js';
 import type { NewTrust, TrustChange, TrustFailureView, TrustView } from './trusts.schema.js';
 
+/** Locked before their trust, as `apply` locks the tables. */
 const FIND_KEYS = `
   SELECT k.id, k.revoked_at IS NOT NULL AS revoked FROM gateway_key k JOIN team t ON t.id = k.team_id
-  WHERE k.id::text = $1 OR t.name || '/' || k.name = $1`;
+  WHERE k.id::text = $1 OR t.name || '/' || k.name = $1 FOR KEY SHARE OF k`;
 
 /** IS_ENABLED for tokens of trusts alone: the joins and the choice for other kinds take as long as the rest. */
 const COUNT_LIVE = `
@@ -105,9 +107,14 @@ export class TrustsService {
   ): Promise<TrustView> {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const request = { id: nameOrId, action: 'changed', by, expected };
-    const changing = audited(this.trusts.manager, TRUST, request, async (manager, before) => {
-      const { key, ...settings } = change;
-      const keyId = key === undefined ? before.key_id : await keyOf(manager, key);
+    const { key, ...settings } = change;
+    let given: string | undefined;
+    const lock: typeof TRUST.lock = async (manager, nameOrId) => {
+      if (key !== undefined) given = await keyOf(manager, key);
+      return TRUST.lock(manager, nameOrId);
+    };
+    const changing = audited(this.trusts.manager, { ...TRUST, lock }, request, async (manager, before) => {
+      const keyId = given ?? before.key_id;
       const next = { ...columnsOf(before), ...columnsOf(settings), keyId };
       // Not by their JSON: jsonb has an order of its own.
       if (isDeepStrictEqual(next, { ...columnsOf(before), keyId: before.key_id })) return null;
@@ -123,7 +130,7 @@ export class TrustsService {
     const request = { id: nameOrId, action: 'removed', by, expected, removes: true };
     await this.inForce(
       audited(this.trusts.manager, TRUST, request, async (manager, { id }) => {
-        await manager.delete(Trust, id);
+        await manager.query(DELETE_TRUST, [id]);
         return {};
       }),
     );
