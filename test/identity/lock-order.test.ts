@@ -1,18 +1,19 @@
-import pg from 'pg';
 import { CONSOLE } from '../admin/browser.js';
 import type { Grant } from '../../src/auth/caller.js';
 import { KeyUseService } from '../../src/auth/key-use.service.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
+import { insertRow } from '../request-log/rows.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
+import { HeldLocks, type Statement } from './held-locks.js';
 import { Browser, refreshOf, signedIn, signInSettings, startDevice, USERS } from './device-flow.js';
 
 let provider: RawProvider;
 let issuer: OpenIdProvider;
 let postern: TestGateway;
-let other: pg.Client;
+let locks: HeldLocks;
 beforeAll(async () => {
   for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
   provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'reached')));
@@ -23,49 +24,16 @@ beforeAll(async () => {
     sign_in: {},
     self_service: { keys_per_user: 20, max_days: 90, sign_in_within_days: 30 },
   });
-  other = new pg.Client({ connectionString: postern.database.url });
-  await other.connect();
+  locks = await HeldLocks.in(postern.database);
 });
 afterAll(async () => {
-  await other.end();
+  await locks.end();
   await postern.stop();
   await issuer.stop();
   await provider.stop();
 });
 
-type Statement = [string, unknown[]];
-
-/** Requests that wait for a lock, also for one that another waiting request holds. */
-const waiting = async () => {
-  const [row] = await postern.database.query<{ count: number }>(
-    `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
-  );
-  return row!.count;
-};
-
-/**
- * Another transaction takes its first lock, then the request comes as far as this lock, then the other takes the rest. If the
- * request holds one of these, Postgres ends one of both after a second.
- */
-async function between<T>(first: Statement, request: () => Promise<T>, then: Statement[]): Promise<T> {
-  await other.query('BEGIN');
-  await other.query(...first);
-  const sent = request();
-  try {
-    await Promise.race([eventually(async () => (await waiting()) === 1), tooSoon(sent)]);
-    for (const statement of then) await other.query(...statement);
-    await other.query('COMMIT');
-  } catch (error) {
-    await other.query('ROLLBACK');
-    await sent.catch(() => {});
-    throw error;
-  }
-  return sent;
-}
-
-async function tooSoon(sent: Promise<unknown>): Promise<never> {
-  throw new Error(`the request did not wait: ${JSON.stringify(await sent)}`);
-}
+const between: HeldLocks['between'] = (...asked) => locks.between(...asked);
 
 const one = async (sql: string, values: unknown[] = []) => {
   const [row] = await postern.database.query<Record<string, string>>(sql, values);
@@ -219,16 +187,29 @@ it('changes of keys and of their limits are counted in one order, whichever is m
   const { keys } = await leaver();
   const limits = { requests_per_minute: 9 };
   const count = await one(`SELECT value FROM change_counter WHERE name = 'limits'`);
+  const { other } = locks;
   await other.query('BEGIN');
   await other.query(`SELECT FROM change_counter WHERE name = 'keys' FOR UPDATE`);
   const created = postern.admin('POST', '/keys', { team: 'default', name: 'limited', limits });
-  await eventually(async () => (await waiting()) === 1);
+  await eventually(async () => (await locks.waiting()) === 1);
   const changed = postern.admin('PATCH', `/keys/${keys[0]}`, { disabled: true, limits });
-  await eventually(async () => (await waiting()) === 2);
+  await eventually(async () => (await locks.waiting()) === 2);
   await other.query('COMMIT');
   await Promise.all([created, changed]);
   const { value } = await one(`SELECT value FROM change_counter WHERE name = 'limits'`);
   expect(Number(value)).toBe(Number(count.value) + 2);
+});
+
+it('a person who is let in again meanwhile is not forgotten, and none of their rows is changed', async () => {
+  const { id, subject, signInKey } = await leaver();
+  const name = `sso:${subject}@example.com`;
+  await insertRow(postern.database, new Date(), { key_id: signInKey, subject: name });
+  await endPerson(id)();
+  const reopen: Statement = ['UPDATE person SET ended_at = NULL WHERE id = $1', [id]];
+  const forget = () => postern.admin('POST', `/people/${id}/forget`, {});
+  await expect(between(reopen, forget, [])).rejects.toThrow(/409 .*can still sign in/);
+  const rows = 'SELECT count(*)::int FROM request_log WHERE subject = $1';
+  expect(await one(rows, [name])).toEqual({ count: 1 });
 });
 
 it('the last use of secrets is written while their key is rotated', async () => {
@@ -251,4 +232,50 @@ it('the last use of secrets is written while their key is rotated', async () => 
   await between(lock('gateway_key_secret', older), write, [lock('gateway_key_secret', newer)]);
   const unused = 'SELECT count(*)::int FROM gateway_key_secret WHERE key_id = $1 AND last_used_at IS NULL';
   expect(await one(unused, [id])).toEqual({ count: 0 });
+});
+
+describe('while the last use of tokens is written', () => {
+  /** The tokens, the older one last where Postgres reads all of them: also by an index, because one has changed. */
+  async function tokensOf(column: 'key_id' | 'trust_id', id: string): Promise<[string, string]> {
+    const tokens = await postern.database.query<{ id: string }>(
+      `SELECT id FROM gateway_key_secret WHERE ${column} = $1 ORDER BY id`,
+      [id],
+    );
+    const [older, newer] = tokens.map((token) => token.id);
+    await postern.database.query(
+      `UPDATE gateway_key_secret SET expires_at = expires_at + interval '1 minute' WHERE id = $1`,
+      [older],
+    );
+    return [older!, newer!];
+  }
+
+  it('their trust is removed', async () => {
+    const { id: key_id } = await postern.admin<{ id: string }>('POST', '/keys', {
+      team: 'default',
+      name: 'ci',
+    });
+    const { id } = await postern.admin<{ id: string }>('POST', '/trusts', {
+      ...{ name: 'job', key: key_id, issuer: issuer.url, audience: 'gateway', claims: { sub: ['job'] } },
+    });
+    await postern.database.query(
+      `INSERT INTO gateway_key_secret (id, key_id, digest, prefix, expires_at, kind, subject, trust_id)
+       SELECT gen_random_uuid(), $1, sha256(n::text::bytea), 'ptn_', now() + interval '1 hour', 'exchange', 'job', $2
+       FROM generate_series(1, 2) n`,
+      [key_id, id],
+    );
+    const [older, newer] = await tokensOf('trust_id', id);
+    const remove = () => postern.admin('DELETE', `/trusts/${id}`);
+    await between(lock('gateway_key_secret', older), remove, [lock('gateway_key_secret', newer)]);
+    const tokens = 'SELECT count(*)::int FROM gateway_key_secret WHERE trust_id = $1';
+    expect(await one(tokens, [id])).toEqual({ count: 0 });
+  });
+
+  it('their person is forgotten', async () => {
+    const { id, subject, signInKey } = await leaver();
+    await signedIn(postern, issuer, subject);
+    await endPerson(id)();
+    const [older, newer] = await tokensOf('key_id', signInKey);
+    const forget = () => postern.admin('POST', `/people/${id}/forget`, {});
+    await between(lock('gateway_key_secret', older), forget, [lock('gateway_key_secret', newer)]);
+  });
 });

@@ -5,12 +5,13 @@ import { ServiceError } from '../../errors/service-error.js';
 import type { Actor } from '../../platform/actor.js';
 import type { PersonView } from './people.schema.js';
 
-/** Rows of the request log that one transaction changes. */
+/** Rows of the request log that one statement changes: all of them may take longer than a statement may. */
 const ROWS = 5_000;
 
-/** First of all, as when a person is ended or signs in. */
+/** First of all, as when a person is ended or signs in: nobody lets them in again until all of it is changed. */
 const LOCK_PERSON = 'SELECT FROM person WHERE id = $1 AND ended_at IS NOT NULL FOR NO KEY UPDATE';
 
+/** After the rows: the last use of other keys is written together with theirs. */
 const LOCK_KEYS = 'SELECT FROM gateway_key WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE';
 
 /** Keys of the person, also revoked ones. */
@@ -22,7 +23,11 @@ const FORGET_KEYS = `
     owner = CASE WHEN owner IS NULL THEN NULL ELSE $3 END
   WHERE id = ANY ($1::uuid[])`;
 
-const FORGET_TOKENS = `UPDATE gateway_key_secret SET subject = $2 WHERE key_id = ANY ($1::uuid[]) AND kind = 'sign_in'`;
+/** In the order in which the last use of tokens is written. */
+const FORGET_TOKENS = `
+  WITH tokens AS MATERIALIZED (
+    SELECT id FROM gateway_key_secret WHERE key_id = ANY ($1::uuid[]) AND kind = 'sign_in' ORDER BY id FOR NO KEY UPDATE)
+  UPDATE gateway_key_secret SET subject = $2 WHERE id IN (SELECT id FROM tokens)`;
 
 const FORGET_SIGN_INS = 'UPDATE sign_in SET client_ip = NULL, program = NULL WHERE person_id = $1';
 
@@ -50,7 +55,7 @@ const FORGET_ROWS = `
 
 /**
  * Replaces the name and e-mail address of a person by an ID that names nobody. The ID at the OpenID provider stays, so that
- * they are not let in again as another person.
+ * they are not let in again as another person. All of it is one transaction.
  *
  * @throws ServiceError conflict for a person who was not ended, or was let in again meanwhile
  */
@@ -59,16 +64,16 @@ export async function forgetPerson(dataSource: DataSource, person: PersonView, b
   if (person.ended_at === null) throw notEnded();
   const alias = `forgotten-${id.slice(-12)}`;
   const known = [`sso:sub:${subject}`, ...(email === null ? [] : [`sso:${email}`])];
-  const keys = await dataSource.query<{ id: string }[]>(KEYS, [id, `sso:${issuer}#${subject}`]);
-  const keyIds = keys.map((key) => key.id);
-  // The rows first: if this is broken off, it begins again.
-  for (let changed = ROWS; changed === ROWS;) {
-    const [, count] = await dataSource.query<[object[], number]>(FORGET_ROWS, [keyIds, alias, known]);
-    changed = count;
-  }
   await dataSource.transaction(async (manager: EntityManager) => {
     const locked = await manager.query<object[]>(LOCK_PERSON, [id]);
     if (locked.length === 0) throw notEnded();
+    const keys = await manager.query<{ id: string }[]>(KEYS, [id, `sso:${issuer}#${subject}`]);
+    const keyIds = keys.map((key) => key.id);
+    for (let changed = ROWS; changed === ROWS;) {
+      // TypeORM returns the rows of an UPDATE with their number.
+      const [, count] = await manager.query<[object[], number]>(FORGET_ROWS, [keyIds, alias, known]);
+      changed = count;
+    }
     await manager.query(LOCK_KEYS, [keyIds]);
     await manager.query(FORGET_KEYS, [keyIds, alias, `sso:${alias}`]);
     await manager.query(FORGET_TOKENS, [keyIds, alias]);
