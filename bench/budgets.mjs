@@ -5,6 +5,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { ADMIN_TOKEN, createIn } from './contenders/keyed.mjs';
 import { startArgs, startGateway } from './contenders/postern.mjs';
 import { threadMicros } from './cpu-time.mjs';
 import { withWorkplace } from './lifetime.mjs';
@@ -25,7 +26,6 @@ const WARM_UP = { most: 8_000, forMs: 60_000 };
 /** Most rows of a round are written before the next one. */
 const SETTLE_MS = 150;
 const MAX_MS = 2 * 3_600_000;
-const ADMIN_TOKEN = 'bench-budgets-admin-token-0123456789abcdef';
 const PRICE = { catalog: 'default', model: 'gpt-4o-mini', input: '0.15', output: '0.6' };
 
 const usd = (period) => ({ usd: '1000000', period, unpriced: 'allow' });
@@ -78,11 +78,11 @@ async function keysOf(bench, checkout, suffix) {
   const gateway = await startGateway(bench, `gateway${suffix}`.replace(', ', '-'), [...flags, entry], {
     ADMIN_TOKEN,
   });
-  await create(gateway, 'prices', PRICE);
+  await createIn(gateway, 'prices', PRICE);
   const keys = [];
   for (const [name, members] of Object.entries(KINDS)) {
     if (name === AGAIN && suffix !== '') continue;
-    const { key } = await create(gateway, 'keys', {
+    const { key } = await createIn(gateway, 'keys', {
       team: 'default',
       name: `bench-${keys.length}`,
       ...members,
@@ -93,13 +93,13 @@ async function keysOf(bench, checkout, suffix) {
 }
 
 async function eightOf(gateway) {
-  await create(gateway, 'teams', { name: 'eight', budgets: [usd('month'), tokens('day')] });
-  await create(gateway, 'groups', {
+  await createIn(gateway, 'teams', { name: 'eight', budgets: [usd('month'), tokens('day')] });
+  await createIn(gateway, 'groups', {
     name: 'eight',
     teams: ['eight'],
     budgets: [usd('month'), { ...usd('day'), providers: ['default'] }],
   });
-  const { key } = await create(gateway, 'keys', {
+  const { key } = await createIn(gateway, 'keys', {
     ...{ team: 'eight', name: 'bench', budgets: [usd('month'), tokens('day')] },
     each_session: { budgets: [usd('session'), tokens('session')] },
   });
@@ -109,14 +109,4 @@ async function eightOf(gateway) {
 function load({ gateway: { port }, key }, bounds) {
   const headers = { Authorization: `Bearer ${key}`, 'x-gateway-session': 'session-1' };
   return closedLoop({ port, request: chatRequest({ headers }), connections: CONNECTIONS, ...bounds });
-}
-
-async function create({ port }, what, members) {
-  const response = await fetch(`http://127.0.0.1:${port}/admin/v1/${what}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify(members),
-  });
-  if (response.status !== 201) throw new Error(`no ${what}: ${await response.text()}`);
-  return response.json();
 }

@@ -1,7 +1,7 @@
 // Postern with an administrator's token, and calls with a key that was made with it.
 import { startPostern } from './postern.mjs';
 
-const ADMIN_TOKEN = 'bench-admin-token-0123456789abcdef';
+export const ADMIN_TOKEN = 'bench-admin-token-0123456789abcdef';
 
 /** A gateway, and calls with a key that has these members. @param price of a model @param env added to the gateway's */
 export async function startWithKey(bench, members, price = null, env = {}, nodeArgs = undefined) {

@@ -8,11 +8,16 @@ import { startTicker } from './ticker.mjs';
 const DRAIN_MS = 10_000;
 
 /**
+ * @param port of one gateway, or of several that are called in turn
+ * @param request its bytes, or what makes those of the next one
  * @returns latencies in ms from the moment each call was due, `waits` from the moment it was sent, `lateness`: how late this
  * generator itself sent calls for which a connection was free
  */
 export async function openLoop({ port, request, ratePerSecond, connections, forMs }) {
-  const idle = await openConnections(port, connections);
+  const ports = [port].flat();
+  const idle = (
+    await Promise.all(ports.map((one) => openConnections(one, connections / ports.length)))
+  ).flat();
   const all = [...idle];
   const waiting = [];
   const latencies = [];
@@ -39,7 +44,7 @@ export async function openLoop({ port, request, ratePerSecond, connections, forM
           if (waiting.length > 0) send(connection, waiting.shift());
           else idle.push(connection);
         };
-        connection.send(request);
+        connection.send(typeof request === 'function' ? request() : request);
       };
       for (const connection of all) connection.fail = settle;
       const schedule = new Schedule(performance.now() + 5, ratePerSecond);
@@ -52,7 +57,7 @@ export async function openLoop({ port, request, ratePerSecond, connections, forM
             continue;
           }
           lateness.push(now - due);
-          send(idle.pop(), due);
+          send(ports.length > 1 ? idle.shift() : idle.pop(), due);
         }
       });
     });
