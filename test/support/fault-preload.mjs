@@ -1,4 +1,4 @@
-// Loaded with `--import` into a gateway under test, ahead of its own code, which knows nothing of it. Makes the
+// Loaded by preloaded.mjs into a gateway under test, ahead of its own code, which knows nothing of it. Makes the
 // system's answers worse at an exact point: POSTERN_TEST_FAULT is `{"at": <point>, "nth": 3, "do": <deed>}`.
 //
 // Points: `append:B` (or E, U, R) a journal line of that kind, `rotate` a new journal file, `unlink` of one, `head` the

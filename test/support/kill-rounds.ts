@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { logFiles, runDirectories } from '../../src/request-log/journal/run-directories.js';
 import { AccountedLoad, type LoggedCall } from './accounted-load.js';
 import { createDatabase, type TestDatabase } from './database.js';
@@ -20,8 +19,10 @@ export interface Point {
 
 /** Environment that loads the shim into a gateway of a test. */
 export function withFault(point: Point): Record<string, string> {
-  const preload = pathToFileURL(resolve(__dirname, 'fault-preload.mjs')).href;
-  return { NODE_OPTIONS: `--import ${preload}`, POSTERN_TEST_FAULT: JSON.stringify(point) };
+  return {
+    POSTERN_TEST_PRELOAD: resolve(__dirname, 'fault-preload.mjs'),
+    POSTERN_TEST_FAULT: JSON.stringify(point),
+  };
 }
 
 /** Every step of a call and of its row at which the process can die; `random`: at any other. */

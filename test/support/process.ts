@@ -3,8 +3,12 @@ import { resolve } from 'node:path';
 import { afterFile } from './after-file.js';
 
 const ROOT = resolve(__dirname, '../..');
-/** Those of production. */
-const FLAGS = ['--max-semi-space-size=32', '--v8-pool-size=1'];
+/** Those of production, and what scripts/test.mjs gives to processes that end soon. */
+const FLAGS = [
+  '--max-semi-space-size=32',
+  '--v8-pool-size=1',
+  ...process.execArgv.filter((flag) => flag.startsWith('--interrupt-budget=')),
+];
 
 const running = new Set<Process>();
 
@@ -106,16 +110,24 @@ interface RunOptions {
   root?: string;
 }
 
-/** Runs a program of the build as it ships: `start` is the gateway. */
+/**
+ * Runs a program of the build as it ships: `start` is the gateway.
+ *
+ * @param options.env POSTERN_TEST_PRELOAD: a file that is loaded before the gateway
+ */
 export function runBuilt(
   file: 'start' | 'cli/start' | 'main',
   args: string[],
   { env, cwd, account, openFiles, root = ROOT }: RunOptions,
 ): Process {
-  const command = [process.execPath, ...FLAGS, resolve(root, 'dist/src', `${file}.js`), ...args];
+  const program =
+    env.POSTERN_TEST_PRELOAD === undefined
+      ? resolve(root, 'dist/src', `${file}.js`)
+      : resolve(__dirname, 'preloaded.mjs');
+  const command = [process.execPath, ...FLAGS, program, ...args];
   const limited = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(openFiles), ...command];
-  const [program, ...rest] = openFiles === undefined ? command : limited;
-  return new Process(program!, rest, { cwd, env: { ...bareEnvironment(), ...env }, ...account });
+  const [executable, ...rest] = openFiles === undefined ? command : limited;
+  return new Process(executable!, rest, { cwd, env: { ...bareEnvironment(), ...env }, ...account });
 }
 
 /** The gateway as an operator starts it, and what it says of itself. */

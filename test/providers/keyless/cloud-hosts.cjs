@@ -1,5 +1,5 @@
 // Leads connections of this process to the names and addresses of clouds to stand-ins on this machine. The gateway knows
-// nothing of it. Also loaded with `--require` into a process under test, which has POSTERN_TEST_CLOUDS.
+// nothing of it. Also loaded by preloaded.mjs into a process under test, which has POSTERN_TEST_CLOUDS.
 const { readFileSync } = require('node:fs');
 const net = require('node:net');
 const tls = require('node:tls');

@@ -29,7 +29,7 @@ beforeAll(async () => {
     ADMIN_TOKEN,
     MASTER_KEY: randomBytes(32).toString('base64'),
     IDENTITY_TOKEN_FILES: `openai=${file}@https://auth.openai.com`,
-    NODE_OPTIONS: `--require ${join(__dirname, 'cloud-hosts.cjs')}`,
+    POSTERN_TEST_PRELOAD: join(__dirname, 'cloud-hosts.cjs'),
     POSTERN_TEST_CLOUDS: JSON.stringify(clouds.redirect),
   };
 });
