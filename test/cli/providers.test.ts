@@ -47,10 +47,10 @@ describe('postern providers', () => {
   it('finishes calls without their client for presets that bill them in any case, and shows and changes it', async () => {
     const secret = ['--region', 'eu-central-1', '--access-key-id', 'AKIAIOSFODNN7EXAMPLE', '--json'];
     const rule = ({ stdout }: { stdout: string }) => (JSON.parse(stdout) as Listed['data'][0]).on_disconnect;
-    expect(rule(await piped(['add', 'bedrock', ...secret], 'secret-access-key-0123456789'))).toBe('finish');
+    expect(rule(await cli(['add', 'bedrock', ...secret], 'secret-access-key-0123456789'))).toBe('finish');
     const other = ['add', 'big', '--preset', 'bedrock', '--on-disconnect', 'cancel', ...secret];
-    expect(rule(await piped(other, 'secret-access-key-0123456789'))).toBe('cancel');
-    expect(rule(await piped(['add', 'cohere', '--json'], 'sk-cohere-0123456789'))).toBe('cancel');
+    expect(rule(await cli(other, 'secret-access-key-0123456789'))).toBe('cancel');
+    expect(rule(await cli(['add', 'cohere', '--json'], 'sk-cohere-0123456789'))).toBe('cancel');
     expect(rule(await cli(['update', 'big', '--on-disconnect', 'finish', '--json']))).toBe('finish');
     expect((await cli(['show', 'big'])).stdout).toMatch(/^on disconnect +finish$/m);
     const wrong = await cli(['update', 'big', '--on-disconnect', 'maybe']);
