@@ -48,6 +48,9 @@ export async function startTestGateway(
     root: rootModule(),
     database,
     variables: { ADMIN_TOKEN, ...(variables.PROVIDER_URL && { PROVIDER_KEY }), ...variables },
+  }).catch(async (error: unknown) => {
+    if (shared === undefined) await database.drop();
+    throw error;
   });
   const { gateway, dataDir } = started;
   if (variables.DATABASE_URL === undefined || (await answers(variables.DATABASE_URL))) {
