@@ -59,8 +59,6 @@ export class ApplyService {
     await manager.query(LOCK_CHANGES);
     await manager.query(LOCK);
     await manager.query(LOCK_WEBHOOKS);
-    // Each statement counts its changes: thousands would be counted in the commit, which no timeout of Postgres ends.
-    await manager.query('SET CONSTRAINTS ALL IMMEDIATE');
     const secrets: (NewSecret & { field: string })[] = [];
     const named = new Map<Kind, Set<string>>();
     const items = this.kinds.of(request.document).flatMap((kind) => {

@@ -4,6 +4,7 @@ import {
   DataSource,
   type DataSourceOptions,
   type EntityMetadata,
+  type EntitySubscriberInterface,
   type EntityTarget,
   type ObjectLiteral,
   type QueryRunner,
@@ -23,8 +24,21 @@ import { ReplicaJobs } from './replica-jobs.service.js';
 /** Of the admin API and of background work. */
 const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_TIMEOUT_MS };
 
+/**
+ * Changes of keys and limits are counted last in their transaction, because the counters are locked. In a statement of its own:
+ * for COMMIT, no timeout of Postgres holds.
+ */
+const COUNT_BEFORE_COMMIT: EntitySubscriberInterface = {
+  beforeTransactionCommit: ({ queryRunner }) => queryRunner.query('SET CONSTRAINTS ALL IMMEDIATE')
+};
+
 /** TypeORM's, in a gateway that connects late and must end in time. */
 class GatewayDataSource extends DataSource {
+  constructor(options: DataSourceOptions) {
+    super(options);
+    this.subscribers.push(COUNT_BEFORE_COMMIT);
+  }
+
   /** Keeps the subscribers that providers have added in their constructors, as in Nest's docs: TypeORM makes a new list. */
   override async initialize(): Promise<this> {
     const added = this.subscribers;

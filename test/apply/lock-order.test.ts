@@ -13,6 +13,7 @@ import {
 import { exchange } from '../identity/exchanges.js';
 import { FakeIssuer } from '../identity/fake-issuer.js';
 import { HeldLocks } from '../identity/held-locks.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { unusedPort } from '../support/unused-port.js';
 
@@ -153,5 +154,30 @@ describe.each(Object.entries(REQUESTS))('while `apply` takes its locks, %s', (_,
     const request = await prepare();
     const first = LOCK.split(',').slice(0, count).join(',') + ' IN EXCLUSIVE MODE';
     await locks.around([first], request, [[LOCK]]);
+  });
+});
+
+it('a sign-in ends while `apply` is at work and has changed keys', async () => {
+  const key = (name: string, rpm: number) => ({
+    ...{ team: 'default', name, providers: [`default`], limits: { requests_per_minute: rpm } },
+  });
+  const apply = (rpm: number) =>
+    postern.admin('POST', '/apply', {
+      document: { keys: [key('applied-first', rpm), key('applied-later', rpm)] },
+      return_secrets: true,
+    });
+  await apply(5);
+  const { data } = await postern.admin<{ data: { id: string }[] }>('GET', '/keys?name=applied-later');
+  await signedIn(postern, people);
+  const signIns = '/sign-ins?state=active&limit=1';
+  const [signIn] = (await postern.admin<{ data: { id: string }[] }>('GET', signIns)).data;
+  await locks.other.query('BEGIN');
+  await locks.other.query('SELECT FROM limit_rule WHERE scope_id = $1 FOR UPDATE', [data[0]!.id]);
+  const applied = apply(6);
+  await eventually(async () => (await locks.waiting()) === 1);
+  await postern.admin('DELETE', `/sign-ins/${signIn!.id}`);
+  await locks.other.query('COMMIT');
+  expect(await applied).toMatchObject({
+    plan: [{ name: 'default/applied-first' }, { name: 'default/applied-later' }],
   });
 });

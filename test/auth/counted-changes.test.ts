@@ -1,0 +1,76 @@
+import { HeldLocks } from '../identity/held-locks.js';
+import { eventually } from '../support/eventually.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+
+let postern: TestGateway;
+let locks: HeldLocks;
+beforeAll(async () => {
+  jest.spyOn(console, 'warn').mockImplementation(() => {});
+  postern = await startTestGateway();
+  locks = await HeldLocks.in(postern.database);
+});
+afterAll(async () => {
+  await locks.end();
+  await postern.stop();
+});
+
+let number = 0;
+async function newKey(): Promise<string> {
+  const key = { team: 'default', name: `k${++number}` };
+  return (await postern.admin<{ id: string }>('POST', '/keys', key)).id;
+}
+
+async function counted(): Promise<bigint> {
+  const [row] = await postern.database.query<{ value: string }>(
+    `SELECT value FROM change_counter WHERE name = 'keys'`,
+  );
+  return BigInt(row!.value);
+}
+
+const change = (id: string) =>
+  locks.other.query('UPDATE gateway_key SET disabled = NOT disabled WHERE id = $1', [id]);
+
+describe('a transaction that changes keys', () => {
+  let notified: string[] = [];
+  beforeAll(async () => {
+    locks.other.on('notification', ({ payload }) => notified.push(payload!));
+    await locks.other.query('LISTEN postern_keys');
+  });
+
+  it('is counted once, and each of them is notified', async () => {
+    const [one, other] = [await newKey(), await newKey()];
+    const before = await counted();
+    await locks.other.query('BEGIN');
+    notified = [];
+    for (const id of [one, other]) await change(id);
+    await locks.other.query('COMMIT');
+    expect(await counted()).toBe(before + 1n);
+    await eventually(() => notified.length === 2);
+    expect(notified).toEqual([`${before + 1n} ${one}`, `${before + 1n} ${other}`]);
+  });
+
+  it('is counted after a part of it that is rolled back', async () => {
+    const [one, other] = [await newKey(), await newKey()];
+    const before = await counted();
+    await locks.other.query('BEGIN; SET CONSTRAINTS ALL IMMEDIATE; SAVEPOINT part');
+    notified = [];
+    await change(one);
+    await locks.other.query('ROLLBACK TO SAVEPOINT part');
+    await change(other);
+    await locks.other.query('COMMIT');
+    expect(await counted()).toBe(before + 1n);
+    await eventually(() => notified.length === 1);
+    expect(notified).toEqual([`${before + 1n} ${other}`]);
+  });
+});
+
+it('a change that cannot be counted in time is not made', async () => {
+  const id = await newKey();
+  await locks.other.query('BEGIN');
+  await locks.other.query(`SELECT FROM change_counter WHERE name = 'keys' FOR UPDATE`);
+  await expect(postern.admin('PATCH', `/keys/${id}`, { disabled: true })).rejects.toThrow(/503/);
+  await locks.other.query('COMMIT');
+  await eventually(async () => (await locks.waiting()) === 0);
+  expect(await postern.admin('GET', `/keys/${id}`)).toMatchObject({ disabled: false });
+  await postern.admin('PATCH', `/keys/${id}`, { disabled: true });
+});
