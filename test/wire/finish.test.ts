@@ -140,6 +140,27 @@ describe.each([
     });
   });
 
+  it('finish: the connection to the provider carries the next call', async () => {
+    const goOn = deferred();
+    const alone = await RawProvider.start(async ({ body, socket }) => {
+      await body;
+      await goOn.promise;
+      socket.write(answer('200 OK', [], '{}'));
+    });
+    await gateway.admin('POST', '/providers', { name: 'alone', url: alone.url, secret: null });
+    const client = await open(finishing, 'POST /p/alone/v1/chat/completions');
+    await eventually(() => alone.requests.length === 1);
+    client.destroy();
+    await noticed(gateway);
+    goOn.resolve();
+    expect(await lastRow()).toMatchObject({ outcome: 'client_aborted', error_code: null });
+    const next = await open(finishing, 'POST /p/alone/v1/chat/completions');
+    expect((await next.answer()).status).toBe(200);
+    next.destroy();
+    expect(alone.connections).toBe(1);
+    await gateway.admin('DELETE', '/providers/alone');
+  });
+
   it('a client that stops reading holds the provider back; once it has left, the provider is read to the end', async () => {
     const block = randomBytes(1_000_000);
     const BLOCKS = 40;
