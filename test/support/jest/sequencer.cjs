@@ -57,6 +57,8 @@ module.exports = class InTurns extends Sequencer {
       duration === undefined ? LONG.some((name) => path.endsWith(`/test/${name}`)) : duration > LONG_MS;
     const long = sorted.filter(isLong);
     const short = sorted.filter((test) => !isLong(test));
+    // A browser keeps the processors busy by itself.
+    if (tests.some(({ path }) => path.endsWith('.browser.ts'))) return [...long, ...short];
     return [
       ...long.flatMap((test, i) => [test, ...short.slice(2 * i, 2 * i + 2)]),
       ...short.slice(2 * long.length),
