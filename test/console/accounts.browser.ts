@@ -1,17 +1,7 @@
-import {
-  describeInBrowser,
-  fitsWindow,
-  inColours,
-  SECRETS,
-  seriousViolations,
-  settled,
-  signedIn,
-} from './browser.js';
+import { describeInBrowser, SECRETS, signedIn } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { checkAppearance } from './flows/appearance.js';
 import type { Page } from 'playwright-core';
-
-/** Where the pictures go that somebody looks at; none if it is not set. */
-const PICTURES = process.env.POSTERN_PICTURES;
 
 describeInBrowser('accounts of teams in the console', () => {
   const gateway = {} as ConsoleGateway;
@@ -30,19 +20,6 @@ describeInBrowser('accounts of teams in the console', () => {
     await page.getByRole('row').filter({ hasText: name }).click();
     return page.getByRole('dialog', { name, exact: true });
   };
-  const looks = async (page: Page, picture: string) => {
-    for (const width of [1280, 320]) {
-      await page.setViewportSize({ width, height: 860 });
-      for (const colours of ['light', 'dark'] as const) {
-        await inColours(page, colours);
-        await settled(page);
-        await fitsWindow(page);
-        expect(await seriousViolations(page)).toEqual([]);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/${picture}-${colours}-${width}.png` });
-      }
-    }
-    await page.setViewportSize({ width: 1280, height: 860 });
-  };
 
   it('gives a team an account from its page, which becomes its default', async () => {
     const { page, done } = await signedIn(gateway.url, '/teams');
@@ -55,7 +32,7 @@ describeInBrowser('accounts of teams in the console', () => {
     expect(await form.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('vllm-search');
     await form.getByRole('textbox', { name: 'URL' }).fill(gateway.provider.url);
     await form.getByLabel('Default of the team', { exact: false }).waitFor();
-    await looks(page, 'account-form');
+    await checkAppearance(page, 'account-form');
     await form.getByRole('button', { name: 'Add and test' }).click();
     await page.getByRole('dialog', { name: 'vllm-search' }).getByText('search', { exact: true }).waitFor();
     expect(await gateway.admin('GET', '/admin/v1/providers/vllm-search')).toMatchObject({
@@ -75,15 +52,16 @@ describeInBrowser('accounts of teams in the console', () => {
     await accounts.getByText('vllm-search').waitFor();
     expect(await accounts.getByText('of-ads').count()).toBe(0);
     await accounts.getByText('default', { exact: true }).waitFor();
-    await looks(page, 'accounts');
+    await checkAppearance(page, 'accounts');
     await team.getByRole('button', { name: 'Edit' }).click();
     const form = page.getByRole('dialog', { name: 'Edit team search' });
     await form.getByLabel('Providers and routes', { exact: true }).first().click();
     // Neither offers what is for another team.
+    await page.getByRole('option', { name: 'vllm-search' }).waitFor();
     expect(await page.getByRole('option', { name: 'of-ads' }).count()).toBe(0);
     await page.getByRole('option', { name: 'vllm-search' }).click();
     await page.keyboard.press('Escape');
-    await looks(page, 'team-providers');
+    await checkAppearance(page, 'team-providers');
     await form.getByRole('button', { name: 'Save' }).click();
     await form.waitFor({ state: 'detached' });
     expect(await gateway.admin('GET', '/admin/v1/teams/search')).toMatchObject({
@@ -105,8 +83,9 @@ describeInBrowser('accounts of teams in the console', () => {
     const { page, done } = await signedIn(gateway.url, '/teams', { token });
     const team = await openTeam(page, 'search');
     const accounts = team.getByRole('list', { name: 'Accounts' });
-    expect(await team.getByRole('link', { name: 'Add account' }).count()).toBe(0);
     const account = accounts.getByRole('listitem').filter({ hasText: name });
+    await account.waitFor();
+    expect(await team.getByRole('link', { name: 'Add account' }).count()).toBe(0);
     await account.getByRole('button', { name: 'Replace secret' }).click();
     const form = page.getByRole('dialog', { name: `Replace the secret of ${name}` });
     const after = 'sk-of-the-account-after-0123456789';

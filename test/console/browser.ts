@@ -7,12 +7,14 @@ import {
   type BrowserContextOptions,
   chromium,
   type Page,
+  type Request,
 } from 'playwright-core';
 import { afterFile } from '../support/after-file.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 
-const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-headless-shell', '/usr/bin/google-chrome'];
+// The shell has no windows and tabs to draw, which takes less time.
+const PLACES = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/google-chrome'];
 
 /** The browser of CHROMIUM, else Debian's; undefined if there is none. @throws Error if CHROMIUM_REQUIRED and none */
 const CHROMIUM = [process.env.CHROMIUM, ...PLACES].find((path) => path && existsSync(path));
@@ -84,10 +86,22 @@ export async function openPage(url: string, options: BrowserContextOptions = {})
   };
 }
 
+/** What each page reads or loads at the moment. */
+const underWay = new WeakMap<Page, Set<Request>>();
+
 /** A page in a context, watched. */
 async function watch(url: string, context: BrowserContext): Promise<WatchedPage> {
   const page = await context.newPage();
   page.setDefaultTimeout(60_000);
+  const requests = new Set<Request>();
+  underWay.set(page, requests);
+  page.on('request', (request) => {
+    // A new document has nothing to do with what the one before was waiting for.
+    if (request.isNavigationRequest()) requests.clear();
+    else if (['fetch', 'script'].includes(request.resourceType())) requests.add(request);
+  });
+  page.on('requestfinished', (request) => requests.delete(request));
+  page.on('requestfailed', (request) => requests.delete(request));
   /** Errors and warnings of the browser's console, violations of the content security policy, requests elsewhere. */
   const problems: string[] = [];
   // Chromium reports a violated content security policy here, too.
@@ -149,6 +163,8 @@ async function signedInContext(url: string, token: string, timezoneId: string): 
   const context = await newContext({ timezoneId });
   const response = await context.request.post(`${url}/admin/v1/session`, { data: { token } });
   if (response.status() !== 204) throw new Error(`${response.status()} ${await response.text()}`);
+  // Stays open: without it, each page of this context would open a window of its own, which takes more time than the page.
+  await context.newPage();
   return context;
 }
 
@@ -159,14 +175,29 @@ export async function signIn(page: Page, token = ADMIN_TOKEN): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
 }
 
-const LOADING = '[aria-busy="true"], .mantine-Skeleton-root, [data-loading="true"]';
+/**
+ * Nothing is loading. Nothing fades in or out, which takes contrast away, tables have been measured, which happens in the next
+ * frame, and charts are as wide as their place. On a busy machine, the first question after a click or a change of the window
+ * comes before all of it.
+ */
+const IS_STILL = `new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted))).then(() =>
+  document.querySelector('[aria-busy="true"], .mantine-Skeleton-root, [data-loading="true"]') === null
+  && document.getAnimations().every((one) =>
+    one.playState !== 'running' || one.effect.getComputedTiming().iterations === Infinity)
+  && [...document.querySelectorAll('.recharts-responsive-container')].every((place) =>
+    place.clientWidth === 0 || Math.abs((place.querySelector('.recharts-wrapper')?.clientWidth ?? -9) - place.clientWidth) <= 1))`;
 
-/** Waits until everything that is loading is there. */
+/** Waits until everything is there that the page loads, also what it loads before it opens a form, and nothing moves or fades. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor();
-  // Not waitForFunction: it evaluates text in the page, which the content security policy forbids.
-  await until(() => page.evaluate<boolean>(`document.querySelector(${JSON.stringify(LOADING)}) === null`));
-  await page.waitForLoadState('networkidle');
+  await still(page);
+}
+
+/** Waits as `settled` does, also for a page without a heading. */
+export async function still(page: Page): Promise<void> {
+  // Not waitForFunction: it evaluates text in the page, which the content security policy forbids. What the page has asked for
+  // before it answers is known by then.
+  await until(async () => (await page.evaluate<boolean>(IS_STILL)) && underWay.get(page)!.size === 0);
 }
 
 const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -175,35 +206,41 @@ interface AxeResult {
   violations: { id: string; impact: string | null; nodes: { target: string[]; failureSummary?: string }[] }[];
 }
 
-/**
- * Nothing fades in or out, which takes contrast away, tables have been measured, which happens in the next frame, and charts
- * are as wide as their place. On a busy machine, the first question after a change of the window comes before all of it.
- */
-const IS_STILL = `new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted))).then(() =>
-  document.getAnimations().every((one) =>
-    one.playState !== 'running' || one.effect.getComputedTiming().iterations === Infinity)
-  && [...document.querySelectorAll('.recharts-responsive-container')].every((place) =>
-    place.clientWidth === 0 || Math.abs((place.querySelector('.recharts-wrapper')?.clientWidth ?? -9) - place.clientWidth) <= 1))`;
-
-/** Waits until nothing moves or fades. */
-export async function still(page: Page): Promise<void> {
-  await until(() => page.evaluate<boolean>(IS_STILL));
+/** What axe-core is to look at, and what counts. */
+interface Looked {
+  /** These rules alone; absent: all. */
+  rules?: string[];
+  /** All rules but these. */
+  without?: string[];
+  impacts?: string[];
+  /** Also the page below an open dialog, which is as it was before. */
+  whole?: boolean;
 }
 
-/** What axe-core finds that is serious, by WCAG 2.2 AA and its best practices. @param rules these alone; absent: all */
-export function seriousViolations(page: Page, rules?: string[]): Promise<string[]> {
-  return violations(page, { rules, impacts: ['serious', 'critical'] });
+/** What axe-core finds that is serious, by WCAG 2.2 AA and its best practices. */
+export function seriousViolations(page: Page, looked: Looked = {}): Promise<string[]> {
+  return violations(page, { ...looked, impacts: ['serious', 'critical'] });
 }
 
-/** What axe-core finds at all. @param only these rules and impacts; absent: all */
+/** What is above the page: dialogs and menus, and the lists beside them. */
+const LAYERS = `document.querySelectorAll('body > :not(#root, script, style)')`;
+
+/** What axe-core finds at all, in what an open dialog or menu shows, else in the page. */
 export async function violations(
   page: Page,
-  { rules, impacts }: { rules?: string[] | undefined; impacts?: string[] } = {},
+  { rules, without = [], impacts, whole = false }: Looked = {},
 ): Promise<string[]> {
   if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(await axe);
   await still(page);
-  const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
-  const found = (await page.evaluate<AxeResult>(`axe.run(${options})`)).violations;
+  const options = JSON.stringify({
+    resultTypes: ['violations'],
+    ...(rules && { runOnly: rules }),
+    rules: Object.fromEntries(without.map((rule) => [rule, { enabled: false }])),
+  });
+  const context = whole
+    ? 'document'
+    : `document.querySelector('[role="dialog"], [role="menu"]') ? ${LAYERS} : document`;
+  const found = (await page.evaluate<AxeResult>(`axe.run(${context}, ${options})`)).violations;
   return found
     .filter(({ impact }) => impacts?.includes(String(impact)) ?? true)
     .flatMap(({ id, nodes }) =>
@@ -231,19 +268,31 @@ export async function goTo(page: Page, path: string): Promise<void> {
   );
 }
 
-/** Goes to a page of the console, with everything closed that was open on the one before, without loading it again. */
-export async function openAfresh(page: Page, path: string): Promise<void> {
+/**
+ * Goes to a page of the console, with everything closed that was open on the one before, without loading it again.
+ *
+ * @param size of the window, if it is to change before the page is drawn
+ */
+export async function openAfresh(
+  page: Page,
+  path: string,
+  size?: { width: number; height: number },
+): Promise<void> {
+  const nothing = page.getByRole('heading', { level: 1, name: 'Page not found' });
   await goTo(page, 'no-such-page');
-  await page.getByRole('heading', { level: 1, name: 'Page not found' }).waitFor();
+  await nothing.waitFor();
+  if (size) await page.setViewportSize(size);
   await goTo(page, path);
+  // The page before is shown until the next one is drawn.
+  if (path !== 'no-such-page') await nothing.waitFor({ state: 'detached' });
 }
 
-/** Asks again, a quarter of a second apart: each question costs the browser time. */
+/** Asks again, a tenth of a second apart: each question costs the browser time. */
 export function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
   return eventually(async () => {
     const answer = await ask();
     if (answer === undefined || answer === false)
-      await timePasses(250, 'each question costs the browser time');
+      await timePasses(100, 'each question costs the browser time');
     return answer;
   });
 }

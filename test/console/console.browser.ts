@@ -1,7 +1,6 @@
 import { describeInBrowser } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { administration } from './flows/administration.js';
-import { appearance } from './flows/appearance.js';
 import { documented } from './flows/documented.js';
 import { figures } from './flows/figures.js';
 import { finding } from './flows/finding.js';
@@ -60,7 +59,6 @@ function flows(gateway: ConsoleGateway): void {
   describe('requests', () => requestFlows(gateway));
   describe('routes and credentials', () => routeFlows(gateway));
   describe('administration', () => administration(gateway));
-  describe('appearance', () => appearance(gateway));
   describe('names from elsewhere', () => hostileNames(gateway));
   describe('roles', () => roles(gateway));
   describe('signing in', () => signingIn(gateway));

@@ -5,7 +5,6 @@ import {
   SECRETS,
   settled,
   signedIn,
-  still,
   violations,
   type WatchedPage,
 } from './browser.js';
@@ -14,7 +13,7 @@ import { cutTexts } from './layout.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
 /** Of a phone and of a laptop; with `POSTERN_TEST_FULL=1` those between and beyond as well. */
-const WIDTHS = process.env.POSTERN_TEST_FULL === '1' ? [320, 768, 1024, 1280, 1920] : [320, 1280];
+const WIDTHS = process.env.POSTERN_TEST_FULL === '1' ? [1280, 320, 768, 1024, 1920] : [1280, 320];
 const OF_TEAMS = ['', 'usage', 'requests', 'keys', 'teams', 'limits'];
 const OTHERS = [
   'providers',
@@ -87,28 +86,25 @@ describeInBrowser('the console of a viewer and of a lead', () => {
     (pages[role] ??= signedIn(gateway.url, '/no-such-page', { token: tokens[role]! }));
 
   const addressed = (path: string) => path.replace(/[A-Z]{3,}/, (name) => ids[name]!);
-  const DRAWERS = ['requests?range=90d&id=CALL', 'keys?key=KEY', 'teams?open=TEAM'];
+  const DRAWERS = ['requests?range=90d&id=CALL', 'keys?key=KEY', 'teams?open=TEAM', 'providers?open=openai'];
   const PAGES: [role: string, path: string][] = [
-    ...[...OF_TEAMS, ...OTHERS, ...DRAWERS, 'providers?open=openai'].map((path): [string, string] => [
-      'viewer',
-      path,
-    ]),
-    ...[...OF_TEAMS, ...DRAWERS].map((path): [string, string] => ['lead', path]),
+    ...[...OF_TEAMS, ...OTHERS, ...DRAWERS].map((path): [string, string] => ['viewer', path]),
+    ...[...OF_TEAMS, ...DRAWERS.slice(0, 3)].map((path): [string, string] => ['lead', path]),
   ];
 
   it.each(PAGES)(
     'a %s has the page /%s whole at every width, and is offered nothing that is refused',
     async (role, path) => {
       const { page, check } = await pageOf(role);
-      await openAfresh(page, addressed(path));
-      await settled(page);
+      await openAfresh(page, addressed(path), { width: 1280, height: 860 });
+      if (DRAWERS.includes(path)) await page.getByRole('dialog').waitFor();
       const found: string[] = [];
       for (const width of WIDTHS) {
         await page.setViewportSize({ width, height: 860 });
         await settled(page);
-        await still(page);
         found.push(...(await cutTexts(page)).map((text) => `${width} px: ${text}`));
-        found.push(...(await violations(page)).map((text) => `${width} px: ${text}`));
+        // At other widths there is nothing that administrators do not have as well: see every-page.browser.ts.
+        if (width === 1280) found.push(...(await violations(page)));
         const offered = (role === 'lead' ? OF_LEADS : OF_VIEWERS)[path] ?? [];
         const changes = await topLayer(page).getByRole('button', { name: CHANGES }).allInnerTexts();
         expect([width, changes]).toEqual([width, offered]);
@@ -126,15 +122,17 @@ describeInBrowser('the console of a viewer and of a lead', () => {
     'a lead at /%s: the form of %s opens without a refused request',
     async (path, name, title) => {
       const { page, check } = await pageOf('lead');
-      await openAfresh(page, addressed(path));
+      await openAfresh(page, addressed(path), { width: 1280, height: 860 });
+      if (path.includes('?')) await page.getByRole('dialog').waitFor();
       await settled(page);
       await topLayer(page).getByRole('button', { name, exact: true }).first().click();
       await page.getByRole('dialog', { name: title }).waitFor();
-      for (const width of [320, 1280]) {
+      await settled(page);
+      expect(await violations(page)).toEqual([]);
+      for (const width of [1280, 320]) {
         await page.setViewportSize({ width, height: 860 });
         await settled(page);
-        await still(page);
-        expect([width, await cutTexts(page), await violations(page)]).toEqual([width, [], []]);
+        expect([width, await cutTexts(page)]).toEqual([width, []]);
       }
       await check();
     },

@@ -3,12 +3,12 @@ import {
   describeInBrowser,
   fitsWindow,
   goTo,
-  inColours,
   settled,
   signedIn,
   until,
 } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { checkAppearance } from './flows/appearance.js';
 import { callWith } from './model-provider.js';
 import { insertRow } from '../request-log/rows.js';
 import { GATEWAY_ERROR_CODES } from '../../src/errors/gateway-error.js';
@@ -48,12 +48,12 @@ describeInBrowser('an incident in the console', () => {
     const { page, done } = await signedIn(gateway.url, '/');
     const section = page.getByRole('region', { name: 'Needs attention' });
     await section.waitFor();
+    await settled(page);
     const lines = await section.getByRole('listitem').allInnerTexts();
     expect(lines.map((text) => text.replace(/\s+/g, ' '))).toEqual([
       'No provider Add a provider first, or enable one: until then calls get 503. Add a provider',
     ]);
     expect(await page.getByText('All well').count()).toBe(0);
-    await settled(page);
     expect(await seriousViolations(page)).toEqual([]);
     await section.getByRole('link', { name: 'Add a provider' }).click();
     await page.getByRole('heading', { level: 1, name: 'Providers and routes' }).waitFor();
@@ -112,16 +112,7 @@ describeInBrowser('an incident in the console', () => {
       `!!(document.querySelector('[aria-label="Cost"]').compareDocumentPosition(document.querySelector('main ul')) & 2)`,
     );
     expect(before).toBe(true);
-    for (const scheme of ['light', 'dark'] as const) {
-      await inColours(page, scheme);
-      expect(await seriousViolations(page)).toEqual([]);
-      for (const width of [1280, 320]) {
-        await page.setViewportSize({ width, height: 860 });
-        await fitsWindow(page);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/attention-${width}-${scheme}.png` });
-      }
-      await page.setViewportSize({ width: 1280, height: 860 });
-    }
+    await checkAppearance(page, 'attention');
     await section.getByRole('link', { name: 'Failed requests to groq' }).click();
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
     const { searchParams } = new URL(page.url());
@@ -212,6 +203,7 @@ describeInBrowser('an incident in the console', () => {
     const ofTeam = team.getByRole('group', { name: 'Budget 1' }).getByLabel('Amount');
     await until(() => ofTeam.evaluate((field) => (field as unknown as Focusable).matches(':focus')));
     await team.getByRole('button', { name: 'Cancel' }).click();
+    await team.waitFor({ state: 'detached' });
     expect(await seriousViolations(page)).toEqual([]);
     await done();
   });
@@ -225,6 +217,7 @@ describeInBrowser('an incident in the console', () => {
     await form.getByRole('button', { name: 'Add price' }).click();
     const notice = page.getByRole('status').filter({ hasText: 'Saved the price of llama-4' });
     await notice.waitFor();
+    await form.waitFor({ state: 'detached' });
     if (PICTURES) await page.screenshot({ path: `${PICTURES}/saved-price-1280.png` });
     expect(await seriousViolations(page)).toEqual([]);
     await notice.getByRole('button', { name: 'reprice them' }).click();

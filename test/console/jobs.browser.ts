@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import { eventually } from '../support/eventually.js';
-import { describeInBrowser, settled, signedIn } from './browser.js';
+import { describeInBrowser, signedIn } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { checkAppearance } from './flows/appearance.js';
 
@@ -27,7 +27,6 @@ describeInBrowser('the page of jobs', () => {
     await page.reload();
     await page.getByRole('link', { name: 'Batch' }).waitFor();
     await page.getByText('The job ended without usage').waitFor();
-    await settled(page);
     await checkAppearance(page);
     await page.getByText('Unknown', { exact: true }).first().click();
     await page.getByRole('link', { name: 'Batch' }).waitFor({ state: 'detached' });

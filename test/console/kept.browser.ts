@@ -26,6 +26,7 @@ describeInBrowser('what was typed, and the console itself, are not lost', () => 
     const form = await edit(page);
     await page.keyboard.press('Escape');
     await form.waitFor({ state: 'detached' });
+    await settled(page);
     expect(await drawer.isVisible()).toBe(true);
 
     await drawer.getByRole('button', { name: 'Edit' }).click();
@@ -39,6 +40,7 @@ describeInBrowser('what was typed, and the console itself, are not lost', () => 
     await page.keyboard.press('Escape');
     await question.getByRole('button', { name: 'Discard' }).click();
     await form.waitFor({ state: 'detached' });
+    await settled(page);
     expect(await drawer.isVisible()).toBe(true);
     await page.keyboard.press('Escape');
     await drawer.waitFor({ state: 'detached' });
@@ -73,7 +75,7 @@ describeInBrowser('what was typed, and the console itself, are not lost', () => 
     expect([await amount(1).inputValue(), await amount(3).inputValue()]).toEqual(['5.50', '1250.75']);
     expect(await form.getByText('must be an amount').count()).toBe(1);
     expect(await form.getByRole('alert').allInnerTexts()).toEqual([]);
-    expect(await page.evaluate<string>('document.activeElement.value')).toBe('much');
+    await until(() => page.evaluate<boolean>('document.activeElement.value === "much"'));
 
     await amount(2).fill('20');
     await form.getByRole('button', { name: 'Save' }).click();
@@ -174,6 +176,7 @@ describeInBrowser('what was typed, and the console itself, are not lost', () => 
     // Figures of this range are not there, and those of before are not shown as if they were.
     await page.getByRole('region', { name: 'Cost', exact: true }).waitFor({ state: 'detached' });
     await page.getByText('No connection').first().waitFor();
+    await still(page);
     expect(await page.getByRole('alert').allInnerTexts()).toEqual([expect.stringContaining('No connection')]);
     // What was asked when it was killed is reset.
     await done(/ERR_CONNECTION_(REFUSED|RESET)/, /could not be loaded/);

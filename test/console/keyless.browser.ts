@@ -1,5 +1,6 @@
-import { describeInBrowser, fitsWindow, inColours, seriousViolations, settled, signedIn } from './browser.js';
+import { describeInBrowser, signedIn } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { checkAppearance } from './flows/appearance.js';
 
 /** Where the pictures go that somebody looks at; none if it is not set. */
 const PICTURES = process.env.POSTERN_PICTURES;
@@ -17,23 +18,13 @@ describeInBrowser('providers without a stored secret in the console', () => {
     const form = page.getByRole('dialog', { name: 'Add a provider' });
     await form.getByLabel('Preset').first().click();
     await page.getByRole('option', { name: 'Amazon Bedrock' }).click();
-    expect(await form.locator('input[type="password"]').count()).toBe(1);
+    await form.locator('input[type="password"]').waitFor();
     await form.getByLabel('Credential', { exact: true }).first().click();
     await page.getByRole('option', { name: 'Role that an identity token may assume' }).click();
-    expect(await form.locator('input[type="password"]').count()).toBe(0);
+    await form.locator('input[type="password"]').waitFor({ state: 'detached' });
     await form.getByLabel('Region').fill('eu-central-1');
     await form.getByLabel('Identity token').fill('aws');
-    for (const width of [1280, 320]) {
-      await page.setViewportSize({ width, height: 860 });
-      for (const colours of ['light', 'dark'] as const) {
-        await inColours(page, colours);
-        await settled(page);
-        await fitsWindow(page);
-        expect(await seriousViolations(page)).toEqual([]);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/keyless-${colours}-${width}.png` });
-      }
-    }
-    await page.setViewportSize({ width: 1280, height: 860 });
+    await checkAppearance(page, 'keyless');
     await form.getByRole('button', { name: 'Add and test' }).click();
     // The role is missing: what was typed stays.
     await form.getByText('is needed; the settings are', { exact: false }).first().waitFor();

@@ -1,16 +1,6 @@
-import {
-  describeInBrowser,
-  fitsWindow,
-  goTo,
-  inColours,
-  seriousViolations,
-  settled,
-  signedIn,
-} from './browser.js';
+import { describeInBrowser, openAfresh, signedIn } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
-
-/** Where the pictures go that somebody looks at; none if it is not set. */
-const PICTURES = process.env.POSTERN_PICTURES;
+import { checkAppearance } from './flows/appearance.js';
 
 const idOf = (number: number) => `01890a5d-ac96-774b-bcce-b3020900000${number}`;
 
@@ -69,17 +59,7 @@ describeInBrowser('what Postgres has lost, in the console', () => {
       'key search/ci rotated',
       'team a-team-with-a-long-name-that-no-line-of-a-small-screen-holds created',
     ]);
-    for (const width of [1280, 320]) {
-      await page.setViewportSize({ width, height: 860 });
-      for (const colours of ['light', 'dark'] as const) {
-        await inColours(page, colours);
-        await settled(page);
-        await fitsWindow(page);
-        expect(await seriousViolations(page)).toEqual([]);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/losses-${colours}-${width}.png` });
-      }
-    }
-    await page.setViewportSize({ width: 1280, height: 860 });
+    await checkAppearance(page, 'losses');
 
     await section.getByRole('button', { name: 'Dismiss' }).first().click();
     await page
@@ -107,9 +87,8 @@ describeInBrowser('what Postgres has lost, in the console', () => {
     await section.getByText('waiting for you').first().waitFor();
     expect(await section.getByRole('button').count()).toBe(0);
     await gateway.database.query('DELETE FROM database_regression');
-    await goTo(page, '/');
-    await goTo(page, '/system');
-    await settled(page);
+    await openAfresh(page, 'system');
+    await page.getByRole('heading', { level: 1, name: 'System' }).waitFor();
     await section.waitFor({ state: 'detached' });
     await done();
   });

@@ -1,15 +1,8 @@
-import {
-  describeInBrowser,
-  fitsWindow,
-  inColours,
-  openPage,
-  seriousViolations,
-  settled,
-  signedIn,
-} from './browser.js';
+import { describeInBrowser, fitsWindow, openPage, seriousViolations, signedIn } from './browser.js';
 import { poll, startDevice } from '../identity/device-flow.js';
 import { picture } from './picture.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { checkAppearance } from './flows/appearance.js';
 
 /** Where the pictures go that somebody looks at; none if it is not set. */
 const PICTURES = process.env.POSTERN_PICTURES;
@@ -46,17 +39,7 @@ describeInBrowser('people in the console', () => {
     await page.getByRole('row', { name: 'Jane Doe' }).getByText('jane@example.com').click();
     const drawer = page.getByRole('dialog', { name: 'Jane Doe' });
     await drawer.getByText('was sent again', { exact: false }).first().waitFor();
-    for (const width of [1280, 320]) {
-      await page.setViewportSize({ width, height: 860 });
-      for (const colours of ['light', 'dark'] as const) {
-        await inColours(page, colours);
-        await settled(page);
-        await fitsWindow(page);
-        expect(await seriousViolations(page)).toEqual([]);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/person-${colours}-${width}.png` });
-      }
-    }
-    await page.setViewportSize({ width: 1280, height: 860 });
+    await checkAppearance(page, 'person');
     const signIns = drawer.getByRole('region', { name: 'Sign-ins from clients' });
     await signIns.getByRole('button', { name: 'End' }).first().click();
     await signIns.getByText('ended by hand', { exact: false }).waitFor();
@@ -94,17 +77,7 @@ describeInBrowser('people in the console', () => {
     await denied.fill('Bash(rm -rf:*), WebFetch');
     await denied.press('Enter');
     await form.getByLabel('Nobody can switch these rules off').check();
-    for (const width of [1280, 320]) {
-      await page.setViewportSize({ width, height: 860 });
-      for (const colours of ['light', 'dark'] as const) {
-        await inColours(page, colours);
-        await settled(page);
-        await fitsWindow(page);
-        expect(await seriousViolations(page)).toEqual([]);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/team-form-${colours}-${width}.png` });
-      }
-    }
-    await page.setViewportSize({ width: 1280, height: 860 });
+    await checkAppearance(page, 'team-form');
     await form.getByRole('button', { name: 'Save' }).click();
     await page.getByText('again after 7 days, tokens of 60 minutes; $50 a month each').waitFor();
     expect(await gateway.admin('GET', `/admin/v1/teams/${id}`)).toMatchObject({
@@ -151,7 +124,7 @@ describeInBrowser('people in the console', () => {
     await page.getByRole('button', { name: 'Sign in this terminal' }).waitFor();
     await isFit('confirm');
     await page.getByRole('button', { name: 'Sign in this terminal' }).click();
-    await page.getByRole('button', { name: 'Sign in this terminal' }).waitFor({ state: 'detached' });
+    await page.getByText('Go back to the terminal.').waitFor();
     await isFit('done');
     const { status, access_token: token } = await poll(gateway, started.body.device_code);
     expect([status, typeof token]).toEqual([200, 'string']);

@@ -1,6 +1,7 @@
 import { allow, deny, Filter, isSigned, newSecret } from '../policies-by-url/filter.js';
-import { describeInBrowser, fitsWindow, inColours, seriousViolations, settled, signedIn } from './browser.js';
+import { describeInBrowser, fitsWindow, settled, signedIn } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { checkAppearance } from './flows/appearance.js';
 import { picture } from './picture.js';
 
 /** Where the pictures go that somebody looks at; none if it is not set. */
@@ -40,17 +41,7 @@ describeInBrowser('policies in the console', () => {
     await form.getByRole('combobox', { name: 'Gets' }).click();
     await page.getByRole('option', { name: 'The request body as well' }).click();
     await form.getByLabel('Timeout, ms').fill('30000');
-    for (const width of [1280, 320]) {
-      await page.setViewportSize({ width, height: 860 });
-      for (const colours of ['light', 'dark'] as const) {
-        await inColours(page, colours);
-        await settled(page);
-        await fitsWindow(page);
-        expect(await seriousViolations(page)).toEqual([]);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/policy-form-${colours}-${width}.png` });
-      }
-    }
-    await page.setViewportSize({ width: 1280, height: 860 });
+    await checkAppearance(page, 'policy-form');
     await form.getByRole('button', { name: 'Create policy' }).click();
     await form.getByText('must be whsec_', { exact: false }).first().waitFor();
     await form.getByLabel(/^Secret/).fill(secret);
@@ -91,12 +82,7 @@ describeInBrowser('policies in the console', () => {
     filter.respond = allow;
     await test.getByRole('button', { name: 'Test', exact: true }).click();
     await test.getByText('It would be forwarded').waitFor();
-    for (const colours of ['light', 'dark'] as const) {
-      await inColours(page, colours);
-      await settled(page);
-      expect(await seriousViolations(page)).toEqual([]);
-      if (PICTURES) await page.screenshot({ path: `${PICTURES}/policy-test-${colours}.png` });
-    }
+    await checkAppearance(page, 'policy-test');
     await test.getByRole('button', { name: 'Cancel' }).click();
 
     await drawer.getByRole('button', { name: 'Edit' }).click();

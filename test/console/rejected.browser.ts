@@ -39,7 +39,6 @@ describeInBrowser('rejected requests', () => {
         expect.stringMatching(`^${path} / ci insufficient_quota – 1,203 `),
         expect.stringMatching(`^${path} / ci model_not_allowed – 1 `),
       ]);
-      await settled(page);
       await checkAppearance(page);
 
       await goTo(page, `${path}?rejected=1`);

@@ -1,5 +1,6 @@
-import { describeInBrowser, fitsWindow, inColours, seriousViolations, settled, signedIn } from './browser.js';
+import { describeInBrowser, fitsWindow, settled, signedIn } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
+import { checkAppearance } from './flows/appearance.js';
 import { picture } from './picture.js';
 import { exchange } from '../identity/exchanges.js';
 import { FakeIssuer } from '../identity/fake-issuer.js';
@@ -43,17 +44,7 @@ describeInBrowser('trusts in the console', () => {
     await form.getByLabel('Audience').fill('gateway');
     const repository = form.getByRole('group', { name: 'Condition 1' });
     await repository.getByLabel('Accepted values').first().fill('7');
-    for (const width of [1280, 320]) {
-      await page.setViewportSize({ width, height: 860 });
-      for (const colours of ['light', 'dark'] as const) {
-        await inColours(page, colours);
-        await settled(page);
-        await fitsWindow(page);
-        expect(await seriousViolations(page)).toEqual([]);
-        if (PICTURES) await page.screenshot({ path: `${PICTURES}/trust-form-${colours}-${width}.png` });
-      }
-    }
-    await page.setViewportSize({ width: 1280, height: 860 });
+    await checkAppearance(page, 'trust-form');
     // No branch is named.
     await form.getByRole('button', { name: 'Create trust' }).click();
     await form.getByText('must have at least one accepted value', { exact: false }).first().waitFor();

@@ -3,6 +3,7 @@ import {
   describeInBrowser,
   fitsWindow,
   goTo,
+  openAfresh,
   openPage,
   seriousViolations,
   settled,
@@ -77,14 +78,14 @@ describeInBrowser('calls of unknown cost in the console', () => {
       const unpriced = page.getByRole('row').filter({ hasText: UNPRICED });
       expect(await unpriced.allInnerTexts()).toEqual([expect.stringContaining('exact')]);
     }
-    for (const path of ['/', '/usage?by=team', '/teams', '/keys']) {
-      await goTo(page, path.slice(1));
+    for (const path of ['', 'usage?by=team', 'teams', 'keys']) {
+      await openAfresh(page, path);
       await settled(page);
       expect(await seriousViolations(page)).toEqual([]);
       for (const width of [1280, 320]) {
         await page.setViewportSize({ width, height: 860 });
         await fitsWindow(page);
-        const name = path.replace(/\W+/g, '-');
+        const name = `-${path.replace(/\W+/g, '-')}`;
         if (PICTURES)
           await page.screenshot({ path: `${PICTURES}/unknown${name}-${width}.png`, fullPage: true });
       }
@@ -105,6 +106,7 @@ describeInBrowser('calls of unknown cost in the console', () => {
     const { page, done } = await signedIn(gateway.url, '/');
     const ranked = page.getByRole('list', { name: 'Top teams' }).getByRole('listitem');
     await ranked.first().waitFor();
+    await settled(page);
     const texts = (await ranked.allInnerTexts()).map((text) => text.replace(/\s+/g, ' ')).sort();
     expect(texts).toEqual([`exact $8.00 ${UNPRICED}`, `search $8.00 ${BOUNDED}`, `web $8.00 ${UNBOUNDED}`]);
     await settled(page);
@@ -116,6 +118,7 @@ describeInBrowser('calls of unknown cost in the console', () => {
     await goTo(page, 'limits');
     const row = (team: string) => page.getByRole('row').filter({ hasText: team });
     await row('web').waitFor();
+    await settled(page);
     expect(await page.getByText('Without calls that have no price').count()).toBe(1);
     await row('exact').getByRole('link', { name: 'Without calls that have no price' }).click();
     const usage = page.getByRole('table', { name: 'Usage by group' });

@@ -11,8 +11,6 @@ export function accessFlows(gateway: ConsoleGateway): void {
     await gateway.admin('POST', '/admin/v1/teams', { name: 'of the token' });
     const { page, done } = await signedIn(gateway.url, '/access');
     await page.getByText('There is no token beside ADMIN_TOKEN').waitFor();
-    await settled(page);
-    await checkAppearance(page);
     await page.getByRole('button', { name: 'Create token' }).first().click();
     const form = page.getByRole('dialog', { name: 'Create a token' });
     await form.getByRole('textbox', { name: 'Name' }).fill('jane');
@@ -77,7 +75,6 @@ export function accessFlows(gateway: ConsoleGateway): void {
       (await gateway.database.query(`SELECT FROM admin_session WHERE actor = 'token:to be ended'`)).length;
     const rows = table.getByRole('row').filter({ hasText: 'token:to be ended' });
     await rows.nth(2).waitFor();
-    await settled(page);
     await checkAppearance(page);
     await rows.first().getByRole('button', { name: 'End the session of token:to be ended' }).click();
     await rows.nth(2).waitFor({ state: 'detached' });
@@ -85,7 +82,6 @@ export function accessFlows(gateway: ConsoleGateway): void {
     await rows.first().getByRole('button', { name: 'End all sessions of token:to be ended' }).click();
     await rows.first().waitFor({ state: 'detached' });
     expect(await left()).toBe(0);
-    await settled(page);
     await checkAppearance(page);
     await done();
   });
@@ -98,6 +94,7 @@ export function accessFlows(gateway: ConsoleGateway): void {
     SECRETS.add(token);
     const { page, done } = await signedIn(gateway.url, '/access', { token });
     await page.getByRole('row').filter({ hasText: 'taken' }).waitFor();
+    await settled(page);
     expect(await page.getByRole('button', { name: /^(Create|Revoke)/ }).count()).toBe(0);
     await page.goto(`${gateway.url}/console/access?new=1`);
     await settled(page);

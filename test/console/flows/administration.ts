@@ -35,6 +35,7 @@ export function administration(gateway: ConsoleGateway): void {
     const choice = page.getByRole('combobox', { name: label, exact: true });
     for (const value of values) {
       await choice.click();
+      await page.getByRole('option').first().waitFor();
       expect(await page.getByRole('option').allInnerTexts()).toEqual(values);
       await page.getByRole('option', { name: value, exact: true }).click();
       await page.waitForURL((url) => url.searchParams.get(name) === value);

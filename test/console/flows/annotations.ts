@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { insertRow } from '../../request-log/rows.js';
-import { settled, signedIn } from '../browser.js';
+import { signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { checkAppearance } from './appearance.js';
 
@@ -72,7 +72,6 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     await page.getByLabel('Owner').fill('ann@example.com');
     await page.keyboard.press('Enter');
     await row.waitFor();
-    await settled(page);
     await checkAppearance(page);
     await done();
   });
@@ -85,7 +84,6 @@ export function annotationFlows(gateway: ConsoleGateway): void {
     const { page, done } = await signedIn(gateway.url, '/usage?range=1h&by=cost_center');
     const row = page.getByRole('row').filter({ hasText: HOSTILE });
     await row.getByText('$2.50').first().waitFor();
-    await settled(page);
     await checkAppearance(page);
     const [download] = await Promise.all([
       page.waitForEvent('download'),

@@ -23,6 +23,7 @@ export function changeFlows(gateway: ConsoleGateway): void {
       const said = form.getByText(/^Counts from /);
       const hasOne = path.startsWith('/teams');
       await form.getByText('Limits of all calls together').waitFor();
+      await settled(page);
       expect([path, await said.count()]).toEqual([path, 0]);
       await form.getByRole('button', { name: 'Add a budget' }).first().click();
       const added = form.getByRole('group', { name: `Budget ${hasOne ? 2 : 1}` });
@@ -43,6 +44,7 @@ export function changeFlows(gateway: ConsoleGateway): void {
       // The budgets that there are keep what was used.
       await page.getByRole('button', { name: 'Edit', exact: true }).click();
       await form.getByRole('group', { name: 'Budget 1' }).waitFor();
+      await settled(page);
       expect([path, await said.count()]).toEqual([path, 0]);
       await done();
     }

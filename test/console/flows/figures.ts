@@ -104,6 +104,7 @@ export function figures(gateway: ConsoleGateway): void {
       .getByRole('button', { name: /^Time range: Last month Europe\/Berlin, .*00:00 – .*00:00/ })
       .click();
     const zones = page.getByRole('radiogroup', { name: 'Time zone' });
+    await zones.waitFor();
     expect(await zones.locator('label').allInnerTexts()).toEqual([
       expect.stringMatching(/^Europe\/Berlin \(UTC\+[12]\), of reports$/),
       expect.stringMatching(/^America\/Los Angeles \(UTC-[78]\), yours$/),

@@ -52,6 +52,7 @@ export function leadFlows(gateway: ConsoleGateway): void {
     await drawer.getByText('None of its own. Those of its team apply:').waitFor();
     await button(page, 'Edit').click();
     const form = page.getByRole('dialog', { name: 'Edit key production' });
+    await form.getByLabel('Contact').waitFor();
     for (const label of ['Cost center', 'Endpoints', 'May open WebSockets'])
       expect([label, await form.getByLabel(label).count()]).toEqual([label, 0]);
     await form.getByLabel('Contact').fill('lena@example.com');

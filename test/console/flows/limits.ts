@@ -104,6 +104,7 @@ export function limitFlows(gateway: ConsoleGateway): void {
     await form.getByRole('button', { name: 'Add a budget' }).click();
     const added = budgetsOf(form, 'together').nth(1);
     await added.getByLabel('Amount').fill('50');
+    await settled(page);
     // The same budget as the first one, until it counts other calls.
     expect(await added.getByText(/^Counts from/).count()).toBe(0);
     await added.getByRole('button', { name: 'Only some calls' }).click();
@@ -207,7 +208,6 @@ export function limitFlows(gateway: ConsoleGateway): void {
     expect(isKey).toEqual([...isKey].sort());
     const together = texts.slice(first, first + isKey.length);
     expect(together.filter((text) => !text.startsWith('kept-limits'))).toEqual([]);
-    await settled(page);
     await checkAppearance(page);
     for (const width of [768, 1024]) {
       await page.setViewportSize({ width, height: 800 });
@@ -251,7 +251,6 @@ export function limitFlows(gateway: ConsoleGateway): void {
       ['3', 'in-tree / ci Budget per week, only warns'],
       ['4', 'in-tree / ci Budget per day for each end user, only warns'],
     ]);
-    await settled(page);
     await checkAppearance(page);
     await page.getByText('By urgency', { exact: true }).click();
     await page.waitForURL((url) => url.searchParams.get('view') === 'urgency');
@@ -301,7 +300,6 @@ export function limitFlows(gateway: ConsoleGateway): void {
     expect(await page.getByRole('listitem').filter({ hasText: 'Team: Budget per day' }).count()).toBe(1);
     for (const one of await page.getByRole('listitem').allInnerTexts())
       if (one.startsWith('All calls') || one.startsWith('Group')) expect(one).not.toMatch(/\$/);
-    await settled(page);
     await checkAppearance(page);
     await done();
     await gateway.admin('PATCH', '/admin/v1/limits/installation', { budgets: [] });
@@ -319,6 +317,7 @@ export function limitFlows(gateway: ConsoleGateway): void {
       await page.getByRole('table', { name: 'Limits' }).getByText('kept-limits').first().waitFor();
       expect(await page.getByRole('button', { name: 'Limits of all calls' }).count()).toBe(0);
       await page.getByRole('combobox', { name: 'Owner' }).click();
+      await page.getByRole('option', { name: 'Teams' }).waitFor();
       const options = await page.getByRole('option').filter({ visible: true }).allInnerTexts();
       expect(options).toEqual([...(role === 'viewer' ? ['All calls', 'Groups'] : []), 'Teams', 'Keys']);
       await done();

@@ -47,6 +47,8 @@ export function roles(gateway: ConsoleGateway): void {
     const { data } = await gateway.admin<{ data: { id: string }[] }>('GET', '/admin/v1/keys?limit=1');
     for (const path of [`keys?key=${data[0]!.id}`, 'providers?open=openai', 'keys?new=1', 'prices?new=1']) {
       await page.goto(`${gateway.url}/console/${path}`);
+      // A drawer, but no form.
+      if (!path.endsWith('new=1')) await page.getByRole('dialog').waitFor();
       await settled(page);
       expect(await page.getByRole('button', { name: CHANGES }).allInnerTexts()).toEqual([]);
     }

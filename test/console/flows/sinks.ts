@@ -1,5 +1,5 @@
 import { unusedPort } from '../../support/unused-port.js';
-import { SECRETS, settled, signedIn } from '../browser.js';
+import { SECRETS, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { checkAppearance } from './appearance.js';
 
@@ -10,8 +10,6 @@ export function sinkFlows(gateway: ConsoleGateway): void {
     SECRETS.add('user:never-shown');
     const { page, done } = await signedIn(gateway.url, '/sinks');
     await page.getByText('The request log is in Postgres only').waitFor();
-    await settled(page);
-    await checkAppearance(page);
     await page.getByRole('button', { name: 'Add sink' }).first().click();
     const form = page.getByRole('dialog', { name: 'Add a sink' });
     await form.getByRole('textbox', { name: 'Name' }).fill('warehouse');
@@ -48,7 +46,6 @@ export function sinkFlows(gateway: ConsoleGateway): void {
     });
     await page.keyboard.press('Escape');
     await page.getByRole('row').filter({ hasText: 'warehouse' }).getByText('ClickHouse').waitFor();
-    await settled(page);
     await checkAppearance(page);
     await page.getByRole('row').filter({ hasText: 'warehouse' }).click();
     await drawer.getByRole('button', { name: 'Remove' }).click();
