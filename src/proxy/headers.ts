@@ -82,12 +82,15 @@ const NEVER_CONNECTION_OPTIONS = new Set([
 
 const NO_OPTIONS: ReadonlySet<string> = new Set();
 
+/** Nearly all names: a test takes a fifth of the time of two replacements that replace nothing. */
+const IS_PLAIN = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
 type Action = 'forward' | 'drop' | 'replace';
 
 function requestAction(name: string): Action {
   if (CREDENTIALS.includes(name)) return 'replace';
   // CGI-like servers read `_`, and some any other character, as `-`: `X_Forwarded_For` and `Transfer-Encoding!` are dropped too.
-  const plain = name.replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+  const plain = IS_PLAIN.test(name) ? name : name.replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
   const isReserved = plain.startsWith('x-forwarded-') || plain.startsWith('x-gateway-');
   return isReserved || REQUEST_DROPPED.has(plain) || CREDENTIALS.includes(plain) ? 'drop' : 'forward';
 }
