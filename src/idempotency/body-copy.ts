@@ -2,6 +2,7 @@ import type { FairShares, Owner } from './fair-shares.js';
 
 /** A larger response is not stored; the client then slows the provider down again. */
 export const MAX_STORED_BYTES = 8 * 1024 * 1024;
+/** Of a body whose length is not known. */
 const FIRST_GROWTH = 4_096;
 const NOTHING = Buffer.alloc(0);
 
@@ -21,7 +22,7 @@ export class BodyCopy {
   /** @returns why the body cannot be copied; null if it can */
   add(chunk: Buffer): 'too_large' | 'memory' | null {
     const length = this.length + chunk.length;
-    const problem = length > this.copy.length ? this.grow(length) : null;
+    const problem = length > this.copy.length ? this.grow(Math.max(length, FIRST_GROWTH)) : null;
     if (problem !== null) return problem;
     this.copy.set(chunk, this.length);
     this.length = length;
@@ -31,10 +32,11 @@ export class BodyCopy {
   /** Reserves memory for a body of this many bytes. @returns why it cannot be copied; null if it can */
   grow(bytes: number): 'too_large' | 'memory' | null {
     if (bytes > MAX_STORED_BYTES) return 'too_large';
-    const size = Math.min(Math.max(bytes, 2 * this.copy.length, FIRST_GROWTH), MAX_STORED_BYTES);
+    const size = Math.min(Math.max(bytes, 2 * this.copy.length), MAX_STORED_BYTES);
     if (!this.memory.reserve(this.owner, size - this.reserved)) return 'memory';
     this.reserved = size;
-    const grown = Buffer.allocUnsafeSlow(size);
+    // From Node's pool if it is small: memory of its own would take more time than the copy.
+    const grown = Buffer.allocUnsafe(size);
     grown.set(this.copy.subarray(0, this.length));
     this.copy = grown;
     return null;

@@ -84,7 +84,7 @@ const STORE_CACHED = `
 /** One after the other by the primary key, whatever the planner believes of a table that was not analyzed yet. */
 const FIND_CACHED = `
   SELECT n::int, r.call_id AS "callId", r.age,
-    CASE WHEN r.call_id IS DISTINCT FROM known AND r.stored_bytes <= $4 THEN r.answer END AS response
+    CASE WHEN r.call_id IS DISTINCT FROM known AND r.stored_bytes <= ${MAX_FOUND_BYTES} THEN r.answer END AS response
   FROM unnest($2::uuid[], $3::int[]) WITH ORDINALITY AS wanted (known, ttl, n), LATERAL (
     SELECT call_id, answer, stored_bytes, floor(extract(epoch FROM now() - lease_until))::int AS age
     FROM idempotency_record
@@ -233,11 +233,11 @@ export class IdempotencyRecords implements OnApplicationShutdown {
     const values = [
       Buffer.concat(entries.map(({ id }) => id)),
       Buffer.concat(entries.map(({ response }) => response)),
-      entries.map(({ keyId }) => keyId),
-      entries.map(({ callId }) => callId),
-      firsts,
-      entries.map(({ response }) => response.length),
-      entries.map(({ ttlSeconds }) => ttlSeconds),
+      arrayOf(entries.map(({ keyId }) => keyId)),
+      arrayOf(entries.map(({ callId }) => callId)),
+      arrayOf(firsts),
+      arrayOf(entries.map(({ response }) => response.length)),
+      arrayOf(entries.map(({ ttlSeconds }) => ttlSeconds)),
     ];
     await this.pool.query({ ...this.named('store-cached'), text: STORE_CACHED, values });
   }
@@ -246,9 +246,8 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   async findCached(wanted: readonly WantedCached[]): Promise<(FoundCached | null)[]> {
     const values = [
       Buffer.concat(wanted.map(({ id }) => id)),
-      wanted.map(({ known }) => known),
-      wanted.map(({ ttlSeconds }) => ttlSeconds),
-      MAX_FOUND_BYTES,
+      arrayOf(wanted.map(({ known }) => known ?? 'NULL')),
+      arrayOf(wanted.map(({ ttlSeconds }) => ttlSeconds)),
     ];
     const query = { ...this.named('find-cached'), text: FIND_CACHED, values };
     const { rows } = await this.pool.query<FoundCached & { n: number }>(query);
@@ -288,6 +287,11 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
   }
+}
+
+/** An array in Postgres's notation, of values that need no quotes: pg would look at each character of them. */
+function arrayOf(values: readonly (string | number)[]): string {
+  return `{${values.join()}}`;
 }
 
 function columns(holders: readonly Holder[]): [ids: Buffer[], callIds: string[]] {

@@ -28,10 +28,13 @@ export function storedHeaders(headers: readonly string[]): string[] {
 
 /** `length of the head (4) | head as JSON | body` */
 export function encodeResponse({ body, fingerprint, ...head }: StoredResponse): Buffer {
-  const json = Buffer.from(JSON.stringify({ ...head, fingerprint: fingerprint.toString('hex') }));
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(json.length);
-  return Buffer.concat([length, json, body]);
+  const json = JSON.stringify({ ...head, fingerprint: fingerprint.toString('hex') });
+  const length = Buffer.byteLength(json);
+  const bytes = Buffer.allocUnsafe(4 + length + body.length);
+  bytes.writeUInt32BE(length);
+  bytes.write(json, 4);
+  bytes.set(body, 4 + length);
+  return bytes;
 }
 
 /** @param bytes made by encodeResponse */

@@ -4,7 +4,7 @@ import {
   createHmac,
   createSecretKey,
   type KeyObject,
-  randomBytes,
+  randomFillSync,
 } from 'node:crypto';
 
 /**
@@ -20,6 +20,8 @@ const TAG_BYTES = 16;
 const NONCE_AT = 1 + KEY_ID_BYTES;
 const TAG_AT = NONCE_AT + NONCE_BYTES;
 const TEXT_AT = TAG_AT + TAG_BYTES;
+/** Nonces are drawn for so many values at once: a draw from the system's CSPRNG for each takes 2 µs in a loop. */
+const DRAWN_AT_ONCE = 256;
 
 /** `unknown_key`: sealed with a master key that is not here. `damaged`: changed, cut, or moved from another place. */
 export type SecretBoxErrorKind = 'unknown_key' | 'damaged';
@@ -41,6 +43,8 @@ export class SecretBoxError extends Error {
 interface MasterKey {
   id: Buffer;
   key: KeyObject;
+  /** What a value begins with that is sealed with it. */
+  header: Buffer;
 }
 
 /** A box that seals with one master key and opens what that one or the one before it sealed. */
@@ -56,12 +60,12 @@ export class SecretBox {
 
   /** @param context names the one place where the value may be opened again, such as `provider:<id>:secret` */
   seal(plaintext: Buffer, context: string): Buffer {
-    const header = Buffer.concat([Buffer.of(VERSION), this.current.id]);
-    const nonce = randomBytes(NONCE_BYTES);
+    const { header } = this.current;
+    const nonce = newNonce();
     const cipher = createCipheriv('aes-256-gcm', keyFor(this.current, context), nonce);
     cipher.setAAD(associated(header, context));
-    const text = Buffer.concat([cipher.update(plaintext), cipher.final()]);
-    return Buffer.concat([header, nonce, cipher.getAuthTag(), text]);
+    const text = [cipher.update(plaintext), cipher.final()];
+    return Buffer.concat([header, nonce, cipher.getAuthTag(), ...text]);
   }
 
   /** @throws SecretBoxError and nothing else, whatever the bytes */
@@ -90,11 +94,24 @@ export class SecretBox {
   }
 }
 
+const drawn = Buffer.allocUnsafeSlow(DRAWN_AT_ONCE * NONCE_BYTES);
+let used = drawn.length;
+
+/** @returns random bytes that nobody else gets; overwritten after 255 further calls */
+function newNonce(): Buffer {
+  if (used === drawn.length) {
+    randomFillSync(drawn);
+    used = 0;
+  }
+  used += NONCE_BYTES;
+  return drawn.subarray(used - NONCE_BYTES, used);
+}
+
 /** The id distinguishes keys and reveals nothing about them. */
 function withId(bytes: Buffer): MasterKey {
   const key = createSecretKey(bytes);
   const id = createHmac('sha256', key).update('postern master key id').digest().subarray(0, KEY_ID_BYTES);
-  return { id, key };
+  return { id, key, header: Buffer.concat([Buffer.of(VERSION), id]) };
 }
 
 /**

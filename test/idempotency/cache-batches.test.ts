@@ -1,8 +1,9 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { LRUCache } from 'lru-cache';
 import { CacheBatches } from '../../src/idempotency/cache-batches.js';
-import { CachedResponses } from '../../src/idempotency/cached-responses.service.js';
+import { cacheId, CachedResponses } from '../../src/idempotency/cached-responses.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
+import { ResponseCipher } from '../../src/idempotency/response-cipher.js';
 import type { StoredResponse } from '../../src/idempotency/stored-response.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -85,7 +86,7 @@ it('looks up and stores the responses of many calls in one statement, each for i
   const twice = bodies.slice(0, 3);
   const replies = [...bodies, ...twice].map((body) => send(body));
   await eventually(() => lookedUp.mock.calls.length === 23);
-  // The first one was looked up alone, and all others wait for it.
+  // Those that came first are looked up, and all others wait for them.
   gates[0]!.open();
   const responses = (await Promise.all(replies)).map(({ body }) => body.toString());
   expect([new Set(responses).size, lookUps.mock.calls.length]).toEqual([23, 2]);
@@ -159,9 +160,40 @@ it('stores at once what is large, also right after another', async () => {
   const storeLarge = () =>
     batches.store({
       ...{ id: randomBytes(32), callId: randomUUID(), keyId: randomUUID(), ttlSeconds: 60 },
-      response: Buffer.alloc(4 * 1024 * 1024),
+      bytes: 4 * 1024 * 1024,
+      seal: () => Buffer.alloc(4 * 1024 * 1024),
     });
   await storeLarge().then(storeLarge);
+});
+
+it('stores all others if one response cannot be encrypted', async () => {
+  const { app } = wire.gateway.gateway;
+  const cipher = app.get(ResponseCipher);
+  const seal = cipher.seal.bind(cipher);
+  const failing = `response ${calls + 1}`;
+  jest.spyOn(cipher, 'seal').mockImplementation((holder, response) => {
+    if (response.body.toString() === failing) throw new Error('no memory left');
+    return seal(holder, response);
+  });
+  const toStore = jest.spyOn(app.get(CacheBatches), 'store');
+  const bodies = [fresh(), fresh()];
+  const responses = await Promise.all(bodies.map(async (body) => (await send(body)).body.toString()));
+  await eventually(() => toStore.mock.calls.length === 2);
+  await Promise.all(toStore.mock.results.map(({ value }) => value as Promise<void>));
+  // An error also pauses the look-ups.
+  Reflect.set(app.get(CachedResponses), 'pausedUntil', -Infinity);
+  const hits = await Promise.all(bodies.map((body) => stored(body)));
+  expect(responses).toContain(failing);
+  expect(hits).toEqual(responses.map((response) => (response === failing ? null : response)));
+});
+
+it('identifies a request by all of its bytes, whether they are hashed at once or not', () => {
+  const hashed = [1_000, 100_000].map((bytes) => {
+    const body = Buffer.alloc(bytes, 'x');
+    const whole = Buffer.concat([Buffer.from(`response cache 2\x002\0é\0${bytes}\0`), body]);
+    return [cacheId(['é', body]), createHash('sha256').update(whole).digest()];
+  });
+  for (const [id, expected] of hashed) expect(id).toEqual(expected);
 });
 
 it('stores what waits for others before the process stops', async () => {

@@ -35,6 +35,11 @@ describe('the secret box', () => {
     expect(one.subarray(5, 17).equals(other.subarray(5, 17))).toBe(false);
   });
 
+  it('seals each of a thousand values with a nonce of its own', () => {
+    const nonces = Array.from({ length: 1_000 }, () => box.seal(key, 'a').toString('hex', 5, 17));
+    expect(new Set(nonces).size).toBe(1_000);
+  });
+
   it('does not open with any bit changed', () => {
     const sealed = box.seal(Buffer.from('a secret'), 'place');
     for (let bit = 0; bit < sealed.length * 8; bit++) {
