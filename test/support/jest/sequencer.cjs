@@ -5,10 +5,11 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 const LONG_MS = 10_000;
 /** In a fresh clone, where Jest does not know yet how long they take. */
 const LONG = [
-  'console/console.browser.ts',
   'console/every-page.browser.ts',
   'console/managing.browser.ts',
   'console/every-role.browser.ts',
+  'console/flows.browser.ts',
+  'console/console.browser.ts',
   'packaging/package.test.ts',
   'process/modules.test.ts',
   'process/jobs.test.ts',
