@@ -5,13 +5,13 @@ import { ServiceError } from '../../errors/service-error.js';
 import type { Actor } from '../../platform/actor.js';
 import type { PersonView } from './people.schema.js';
 
-/** Rows of the request log that one statement changes: all of them may take longer than a statement may. */
+/** Rows of the request log that one transaction changes. Sinks and sums of usage wait for those that change any. */
 const ROWS = 5_000;
 
-/** First of all, as when a person is ended or signs in: nobody lets them in again until all of it is changed. */
-const LOCK_PERSON = 'SELECT FROM person WHERE id = $1 AND ended_at IS NOT NULL FOR NO KEY UPDATE';
+/** First of all, as when a person is ended or signs in: nobody lets them in again before the transaction ends. */
+const LOCK_PERSON = `
+  SELECT name, email, subject, issuer FROM person WHERE id = $1 AND ended_at IS NOT NULL FOR NO KEY UPDATE`;
 
-/** After the rows: the last use of other keys is written together with theirs. */
 const LOCK_KEYS = 'SELECT FROM gateway_key WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE';
 
 /** Keys of the person, also revoked ones. */
@@ -53,27 +53,32 @@ const FORGET_ROWS = `
   WHERE (started_at, id) IN (
     SELECT started_at, id FROM request_log WHERE key_id = ANY ($1::uuid[]) AND subject = ANY ($3::text[]) LIMIT ${ROWS})`;
 
+/** A person who was ended, and is locked. */
+interface Ended {
+  name: string;
+  email: string | null;
+  keyIds: string[];
+  /** As their calls and changes name them. */
+  known: string[];
+}
+
 /**
  * Replaces the name and e-mail address of a person by an ID that names nobody. The ID at the OpenID provider stays, so that
- * they are not let in again as another person. All of it is one transaction.
+ * they are not let in again as another person. The rows of their calls come first, in transactions of their own: if this is
+ * broken off, it begins again.
  *
- * @throws ServiceError conflict for a person who was not ended, or was let in again meanwhile
+ * @throws ServiceError conflict for a person who was not ended; of one who was let in again meanwhile, rows may be changed
  */
-export async function forgetPerson(dataSource: DataSource, person: PersonView, by: Actor): Promise<void> {
-  const { id, email, name, subject, issuer } = person;
-  if (person.ended_at === null) throw notEnded();
+export async function forgetPerson(dataSource: DataSource, id: string, by: Actor): Promise<void> {
   const alias = `forgotten-${id.slice(-12)}`;
-  const known = [`sso:sub:${subject}`, ...(email === null ? [] : [`sso:${email}`])];
+  const forgetRows = (manager: EntityManager, { keyIds, known }: Ended) =>
+    // TypeORM returns the rows of an UPDATE with their number.
+    manager.query<[object[], number]>(FORGET_ROWS, [keyIds, alias, known]).then(([, count]) => count);
+  let changed = ROWS;
+  while (changed === ROWS)
+    changed = await dataSource.transaction(async (manager) => forgetRows(manager, await lock(manager, id)));
   await dataSource.transaction(async (manager: EntityManager) => {
-    const locked = await manager.query<object[]>(LOCK_PERSON, [id]);
-    if (locked.length === 0) throw notEnded();
-    const keys = await manager.query<{ id: string }[]>(KEYS, [id, `sso:${issuer}#${subject}`]);
-    const keyIds = keys.map((key) => key.id);
-    for (let changed = ROWS; changed === ROWS;) {
-      // TypeORM returns the rows of an UPDATE with their number.
-      const [, count] = await manager.query<[object[], number]>(FORGET_ROWS, [keyIds, alias, known]);
-      changed = count;
-    }
+    const { name, email, keyIds, known } = await lock(manager, id);
     await manager.query(LOCK_KEYS, [keyIds]);
     await manager.query(FORGET_KEYS, [keyIds, alias, `sso:${alias}`]);
     await manager.query(FORGET_TOKENS, [keyIds, alias]);
@@ -90,6 +95,16 @@ export async function forgetPerson(dataSource: DataSource, person: PersonView, b
   });
 }
 
-function notEnded(): ServiceError {
-  return ServiceError.of('conflict', 'ended_at', 'the person can still sign in; end them first');
+/** @throws ServiceError conflict for a person who was not ended */
+async function lock(manager: EntityManager, id: string): Promise<Ended> {
+  const [person] = await manager.query<Pick<PersonView, 'name' | 'email' | 'subject' | 'issuer'>[]>(
+    LOCK_PERSON,
+    [id],
+  );
+  if (person === undefined)
+    throw ServiceError.of('conflict', 'ended_at', 'the person can still sign in; end them first');
+  const { name, email, subject, issuer } = person;
+  const keys = await manager.query<{ id: string }[]>(KEYS, [id, `sso:${issuer}#${subject}`]);
+  const known = [`sso:sub:${subject}`, ...(email === null ? [] : [`sso:${email}`])];
+  return { name, email, keyIds: keys.map((key) => key.id), known };
 }

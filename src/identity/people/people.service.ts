@@ -197,9 +197,9 @@ export class PeopleService {
    */
   async forget(idOrEmail: string, by: Actor): Promise<PersonView> {
     const { manager } = this.dataSource;
-    const person = await find(manager, idOrEmail);
-    await forgetPerson(this.dataSource, person, by);
-    return find(manager, person.id);
+    const { id } = await find(manager, idOrEmail);
+    await forgetPerson(this.dataSource, id, by);
+    return find(manager, id);
   }
 }
 
