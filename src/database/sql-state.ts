@@ -1,6 +1,7 @@
 /** SQLSTATEs of temporary errors (PostgreSQL documentation, appendix A); whole classes by two characters. */
 const TEMPORARY = new Set([
   '08', // connection exceptions
+  '40', // rolled back, so that another transaction could go on
   '53', // out of connections, memory or disk
   '57', // shutting down, starting up, or the query took too long
   '25P03', // the process was frozen in a transaction
@@ -20,7 +21,7 @@ const UNREACHABLE = new Set([
 
 /** Errors that `pg` (pool and client) and TypeORM report with a message only, without a code. */
 const WORDS =
-  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Driver not Connected|Cannot use a pool after calling end)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error|Driver not Connected|Cannot use a pool after calling end)/;
 
 /** Errors that TypeORM throws without a connection, or between two statements of a transaction that lost its connection. */
 const NAMES = new Set([

@@ -1,3 +1,4 @@
+import { HeldLocks } from '../identity/held-locks.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { CONSOLE, send, signIn } from './browser.js';
 
@@ -153,6 +154,47 @@ it('a sign-in that fails leaves no entry: it is counted', async () => {
   await send(postern, 'POST /admin/v1/session', CONSOLE, '{"token":"wrong"}');
   expect(Number(await failed())).toBe(count + 1);
   expect(await postern.admin('GET', '/audit?limit=500')).toEqual(before);
+});
+
+describe('sessions end while others end the same', () => {
+  let locks: HeldLocks;
+  beforeAll(async () => void (locks = await HeldLocks.in(postern.database)));
+  afterAll(() => locks.end());
+
+  it.each([
+    ['the oldest of a user', 0, () => signIn(postern, ADMIN_TOKEN)],
+    ['idle ones', 9, () => signIn(postern, ADMIN_TOKEN)],
+    [
+      'those of an actor',
+      0,
+      () => send(postern, 'DELETE /admin/v1/sessions?actor=admin-token', [...asAdmin, ...CONSOLE]),
+    ],
+  ] as const)('%s', async (_, idleHours, request) => {
+    const { database } = postern;
+    await signIn(postern, ADMIN_TOKEN);
+    // More than a user may have.
+    await database.query(
+      `INSERT INTO admin_session (digest, user_id, actor, role, expires_at, created_at, last_seen_at)
+       SELECT decode(md5(i::text), 'hex'), user_id, actor, role, now() + interval '9 hours', now() - i * interval '1 hour', now()
+       FROM admin_session, generate_series(1, 21) AS i`,
+    );
+    const oldest = await database.query<{ id: string }>(
+      'SELECT id FROM admin_session ORDER BY created_at LIMIT 2',
+    );
+    const [first, second] = oldest.map(({ id }) => id).sort();
+    for (const id of [second, first])
+      await database.query(
+        `UPDATE admin_session SET last_seen_at = now() - make_interval(hours => $2) WHERE id = $1`,
+        [id, idleHours],
+      );
+    const lock = (id?: string): [string, unknown[]] => [
+      'SELECT FROM admin_session WHERE id = $1 FOR UPDATE',
+      [id],
+    ];
+    await locks.between<unknown>(lock(first), request, [lock(second)]);
+    const left = await database.query('SELECT FROM admin_session WHERE id = ANY ($1)', [[first, second]]);
+    expect(left).toEqual([]);
+  });
 });
 
 describe('the sessions of a user are limited', () => {

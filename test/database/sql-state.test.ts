@@ -6,6 +6,8 @@ const withCode = (code: string) => Object.assign(new Error('x'), { code });
 describe('an error of the database', () => {
   it.each([
     '08006',
+    '40001',
+    '40P01',
     '53300',
     '53100',
     '57P01',
@@ -21,6 +23,8 @@ describe('an error of the database', () => {
     'Connection terminated unexpectedly',
     'Connection terminated due to connection timeout',
     'timeout exceeded when trying to connect',
+    // While a pool connects that has a longer time for waiting.
+    'timeout expired',
     'Query read timeout',
     'Driver not Connected',
   ])('that says %j passes by itself', (message) =>

@@ -16,8 +16,10 @@ const LIST = `${SELECT_SESSIONS}
 
 /** $1 is the user whose sessions may be ended; null: all. */
 const END = (condition: string) => `
-  DELETE FROM admin_session s WHERE ($1::text IS NULL OR ${USER_ID} = $1) AND ${condition}
-  RETURNING s.id, s.actor AS name, s.role, s.expires_at`;
+  DELETE FROM admin_session WHERE id IN (
+    SELECT s.id FROM admin_session s WHERE ($1::text IS NULL OR ${USER_ID} = $1) AND ${condition}
+    ORDER BY s.id FOR UPDATE)
+  RETURNING id, actor AS name, role, expires_at`;
 const END_ONE = END('s.id = $2');
 const END_OF = END('s.actor = $2');
 

@@ -46,10 +46,14 @@ const FIND = `${SELECT_SESSIONS} AND s.digest = decode($3, 'hex')`;
 const SEEN = `UPDATE admin_session SET last_seen_at = now() WHERE digest = decode($1, 'hex')`;
 const REMOVE = `
   DELETE FROM admin_session WHERE digest = decode($1, 'hex') RETURNING id, actor AS name, role, expires_at`;
-const REMOVE_IDLE = `DELETE FROM admin_session WHERE ${IS_IDLE}`;
+/** All that end several lock them in one order: several requests may do so at a time. */
+const REMOVE_IDLE = `
+  DELETE FROM admin_session WHERE id IN (SELECT id FROM admin_session WHERE ${IS_IDLE} ORDER BY id FOR UPDATE)`;
 const REMOVE_OLDEST = `
   DELETE FROM admin_session WHERE id IN (
-    SELECT id FROM admin_session WHERE user_id = $1 ORDER BY created_at DESC, id DESC OFFSET ${MAX_SESSIONS})
+    SELECT id FROM admin_session WHERE id IN (
+      SELECT id FROM admin_session WHERE user_id = $1 ORDER BY created_at DESC, id DESC OFFSET ${MAX_SESSIONS})
+    ORDER BY id FOR UPDATE)
   RETURNING id, actor AS name, role, expires_at`;
 
 /**
