@@ -4,7 +4,7 @@
 -- counted at the commit, and the counters locked in one order, whichever was changed first.
 CREATE OR REPLACE FUNCTION count_change() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-  -- Once in a transaction: of a row that it changes thousands of times, each change takes longer than the one before.
+  -- Once for each transaction: thousands of updates of one row in a transaction become slower and slower.
   counted text := NULLIF(current_setting('postern.counted_' || TG_ARGV[0], true), '');
 BEGIN
   IF counted IS NULL THEN

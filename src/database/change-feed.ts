@@ -58,8 +58,8 @@ interface Subscriber extends Subscription {
  * counters guarantee that none is missed. A gap in a counter, a new connection, or a counter that went back because a
  * backup was restored leads to a comparison of the whole cache.
  *
- * A table takes part with a trigger that increments its counter and notifies `postern_<counter>` with
- * `<value> <row id>`, as in the migrations key-changes and providers.
+ * A table takes part with a trigger that executes the function `count_change`: each transaction increments the counter once, and
+ * notifies `postern_<counter>` with `<value> <row id>` for each row.
  */
 @Injectable()
 export class ChangeFeed implements OnApplicationShutdown {

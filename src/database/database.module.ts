@@ -26,7 +26,7 @@ const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_
 
 /**
  * Changes of keys and limits are counted last in their transaction, because the counters are locked. In a statement of its own:
- * for COMMIT, no timeout of Postgres holds.
+ * COMMIT has no timeout. In a nested transaction this counts what was changed until then.
  */
 const COUNT_BEFORE_COMMIT: EntitySubscriberInterface = {
   beforeTransactionCommit: ({ queryRunner }) => queryRunner.query('SET CONSTRAINTS ALL IMMEDIATE')

@@ -27,9 +27,14 @@ const END_SECRET = `
 const END_TOKENS = `
   UPDATE gateway_key SET tokens_valid_from = $2 WHERE id = $1 AND COALESCE(tokens_valid_from < $2, true) RETURNING id`;
 
-/** Waits for changes of the subject that are being made: whether a later one sets it is asked after that. */
+/**
+ * Waits for changes of the subject that are being made: whether a later one sets it is asked after that. The team of a key
+ * first, as `apply` locks the tables: the second change of a key in a transaction would lock it after the key.
+ */
 const LOCK: Record<string, string> = {
-  key: 'SELECT FROM gateway_key WHERE id = $1 FOR NO KEY UPDATE',
+  key: `
+    SELECT FROM team t JOIN gateway_key k ON k.team_id = t.id WHERE k.id = $1
+    FOR KEY SHARE OF t FOR NO KEY UPDATE OF k`,
   team: 'SELECT FROM team WHERE id = $1 FOR NO KEY UPDATE',
   trust: 'SELECT FROM trust WHERE id = $1 FOR NO KEY UPDATE',
 };

@@ -43,7 +43,7 @@ export class SecretBoxError extends Error {
 interface MasterKey {
   id: Buffer;
   key: KeyObject;
-  /** What a value begins with that is sealed with it. */
+  /** The first bytes of every value that is sealed with it. */
   header: Buffer;
 }
 
@@ -97,7 +97,7 @@ export class SecretBox {
 const drawn = Buffer.allocUnsafeSlow(DRAWN_AT_ONCE * NONCE_BYTES);
 let used = drawn.length;
 
-/** @returns random bytes that nobody else gets; overwritten after 255 further calls */
+/** @returns random bytes that nobody else gets, which the next call may overwrite */
 function newNonce(): Buffer {
   if (used === drawn.length) {
     randomFillSync(drawn);

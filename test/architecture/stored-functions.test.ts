@@ -11,7 +11,7 @@ const text = (file: string) => readFileSync(join(folder, file), 'utf8');
  */
 const REVISIONS: Record<(typeof FUNCTIONS)[number], string> = {
   admin_session_id: '1 f68404d8f993',
-  count_change: '3 1e99915108e4',
+  count_change: '3 d75f0259d883',
   count_key_change: '3 224205dc720a',
   limit_emit: '1 b488e4d61183',
   limit_exchange: '1 1e25efab2c15',

@@ -6,15 +6,20 @@ export type Statement = [string, unknown[]?];
 
 /** Another transaction, which takes its locks at the moments that a test chooses. */
 export class HeldLocks {
+  /** Did the last request wait for the other transaction? */
+  hasWaited = false;
+
   private constructor(
     readonly other: pg.Client,
+    private readonly pid: number,
     private readonly database: TestDatabase,
   ) {}
 
   static async in(database: TestDatabase): Promise<HeldLocks> {
     const other = new pg.Client({ connectionString: database.url });
     await other.connect();
-    return new HeldLocks(other, database);
+    const { rows } = await other.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    return new HeldLocks(other, rows[0]!.pid, database);
   }
 
   end(): Promise<void> {
@@ -27,6 +32,15 @@ export class HeldLocks {
       `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
     );
     return row!.count;
+  }
+
+  /** What the gateway writes by itself may wait too, for this or other locks. */
+  private async isWaitedFor(): Promise<boolean> {
+    const waiting = await this.database.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND $1::int = ANY (pg_blocking_pids(pid))`,
+      [this.pid],
+    );
+    return waiting.length > 0;
   }
 
   /**
@@ -48,7 +62,9 @@ export class HeldLocks {
     await this.other.query(...first);
     const sent = request();
     try {
-      await Promise.race([eventually(async () => (await this.waiting()) > 0), isOver(sent)]);
+      this.hasWaited = false;
+      const waits = eventually(() => this.isWaitedFor()).then(() => (this.hasWaited = true));
+      await Promise.race([waits, isOver(sent)]);
       for (const statement of then) await this.other.query(...statement);
       await this.other.query('COMMIT');
     } catch (error) {

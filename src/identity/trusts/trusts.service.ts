@@ -108,13 +108,13 @@ export class TrustsService {
     if (change.name !== undefined) mustNotLookLikeId(change.name);
     const request = { id: nameOrId, action: 'changed', by, expected };
     const { key, ...settings } = change;
-    let given: string | undefined;
+    let givenKey: string | undefined;
     const lock: typeof TRUST.lock = async (manager, nameOrId) => {
-      if (key !== undefined) given = await keyOf(manager, key);
+      if (key !== undefined) givenKey = await keyOf(manager, key);
       return TRUST.lock(manager, nameOrId);
     };
     const changing = audited(this.trusts.manager, { ...TRUST, lock }, request, async (manager, before) => {
-      const keyId = given ?? before.key_id;
+      const keyId = givenKey ?? before.key_id;
       const next = { ...columnsOf(before), ...columnsOf(settings), keyId };
       // Not by their JSON: jsonb has an order of its own.
       if (isDeepStrictEqual(next, { ...columnsOf(before), keyId: before.key_id })) return null;
