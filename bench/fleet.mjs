@@ -102,9 +102,9 @@ async function run({ workplace, postgres }) {
   const line = (name, text) => console.log(`${name.padEnd(26)}${text}`);
   line('gateways', String(GATEWAYS));
   if (load) {
-    const ms = (share) => percentile(load.waits, share).toFixed(1);
+    const ms = (share) => percentile(load.latencies, share).toFixed(1);
     line('calls, rows', `${load.calls}, ${rows}; ${(load.calls / seconds).toFixed(0)} a second`);
-    line('ms of a call', `p50 ${ms(0.5)}, p99 ${ms(0.99)}`);
+    line('ms from when it was due', `p50 ${ms(0.5)}, p99 ${ms(0.99)}`);
     line('Postgres', `${(micros / load.calls).toFixed(1)} µs of processor time a call`);
     line('WAL', `${((after.wal - before.wal) / load.calls).toFixed(0)} bytes a call`);
     line('deadlocks', String(after.deadlocks - before.deadlocks));
