@@ -195,9 +195,10 @@ export async function settled(page: Page): Promise<void> {
 
 /** Waits as `settled` does, also for a page without a heading. */
 export async function still(page: Page): Promise<void> {
-  // Not waitForFunction: it evaluates text in the page, which the content security policy forbids. What the page has asked for
-  // before it answers is known by then.
-  await until(async () => (await page.evaluate<boolean>(IS_STILL)) && underWay.get(page)!.size === 0);
+  const isQuiet = () => underWay.get(page)!.size === 0;
+  // Not waitForFunction: it evaluates text in the page, which the content security policy forbids. Quiet before, so that the
+  // last answer has been drawn, and after, because what it shows may ask for more.
+  await until(async () => isQuiet() && (await page.evaluate<boolean>(IS_STILL)) && isQuiet());
 }
 
 const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

@@ -13,6 +13,7 @@ import {
 } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
 import { NAME_63, ROUTE, seedHostileData } from './hostile-data.js';
+import { OF_COLOURS } from './flows/appearance.js';
 import { cutTexts } from './layout.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
@@ -142,7 +143,22 @@ describeInBrowser('every page of the console', () => {
       await show(path);
       expect(await watched.page.getByRole('heading', { level: 1 }).count()).toBe(1);
       await fits(nameOf(path));
+      // In the dark, also what a narrow window does not show, such as the navigation.
+      const { page } = watched;
+      await page.setViewportSize({ width: 1280, height: HEIGHT });
+      await inColours(page, 'dark');
+      await settled(page);
+      expect(await violations(page, { rules: OF_COLOURS })).toEqual([]);
     });
+
+    it.each(['keys?find=1', 'providers?new=route', 'prices?reprice=1', 'webhooks?new=1', 'sinks?new=1'])(
+      'a new tab with /%s opens it',
+      async (path) => {
+        await watched.page.goto(`${gateway.url}/console/${path}`);
+        await watched.page.getByRole('dialog').waitFor();
+        await settled(watched.page);
+      },
+    );
 
     it.each(OPENED)('%s', async (name, path, ...clicks) => {
       await show(path.replace(/[A-Z]{3,}/, (id) => ids[id]!));

@@ -8,10 +8,12 @@ import { requestFlows } from './flows/requests.js';
 import { roles } from './flows/roles.js';
 import { routeFlows } from './flows/routes.js';
 import { signingIn } from './flows/signing-in.js';
+import { WRITES_IMAGES } from './picture.js';
 import { seedConsole, seedProvidersAndLimits } from './seed.js';
 
 // One gateway, one browser and one seeded database for all flows, in this order.
-describeInBrowser('working with the console', () => {
+// The pictures of the docs are not of these.
+(WRITES_IMAGES ? describe.skip : describeInBrowser)('working with the console', () => {
   const gateway = {} as ConsoleGateway;
   beforeAll(async () => {
     Object.assign(gateway, await startConsoleGateway());

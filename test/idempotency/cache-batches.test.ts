@@ -89,7 +89,9 @@ it('looks up and stores the responses of many calls in one statement, each for i
   // Those that came first are looked up, and all others wait for them.
   gates[0]!.open();
   const responses = (await Promise.all(replies)).map(({ body }) => body.toString());
-  expect([new Set(responses).size, lookUps.mock.calls.length]).toEqual([23, 2]);
+  expect(new Set(responses).size).toBe(23);
+  // One if all have come in the same turn of the event loop.
+  expect(lookUps.mock.calls.length).toBeLessThanOrEqual(2);
   await eventually(() => toStore.mock.calls.length === 23);
   gates[1]!.open();
   await Promise.all(toStore.mock.results.map(({ value }) => value as Promise<void>));

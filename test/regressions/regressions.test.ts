@@ -201,6 +201,8 @@ it('knows what runs have written that had ended before it started', async () => 
   } finally {
     await later.stop();
   }
+  // They have answered already, because they lost nothing themselves.
+  await eventually(() => [0, 1].every((i) => called.includes(`${i} put back claims`)));
   await answered();
 });
 

@@ -17,6 +17,7 @@ export async function checkAppearance(page: Page, name?: string): Promise<void> 
   const shot = async (detail: string) =>
     PICTURES && name && void (await page.screenshot({ path: `${PICTURES}/${name}-${detail}.png` }));
   await settled(page);
+  await fitsWindow(page);
   expect(await seriousViolations(page)).toEqual([]);
   await shot('light-1280');
   // The rest is the same in the dark.
@@ -25,6 +26,7 @@ export async function checkAppearance(page: Page, name?: string): Promise<void> 
   await shot('dark-1280');
   await inColours(page, 'light');
   await page.setViewportSize(NARROW);
+  await settled(page);
   await fitsWindow(page);
   expect(await seriousViolations(page, { without: OF_COLOURS })).toEqual([]);
   await shot('light-320');
