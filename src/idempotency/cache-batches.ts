@@ -1,4 +1,4 @@
-import { setImmediate as afterThisTurn } from 'node:timers/promises';
+import { setImmediate as afterThisTick } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
 import {
@@ -72,7 +72,7 @@ class Batch {
 }
 
 /**
- * Looks up and stores cached responses, many in one statement: a look-up with all of the same turn of the event loop, or that
+ * Looks up and stores cached responses, many in one statement: a look-up with all of the same event-loop tick, or that
  * come while another is under way; what is to be stored a moment later, because no call waits for it.
  */
 @Injectable()
@@ -100,8 +100,8 @@ export class CacheBatches implements BeforeApplicationShutdown {
   private begin(): LookUps {
     const lookUps = new LookUps();
     this.lookUps = lookUps;
-    // By the end of the turn, all sockets that can be read were read, and their calls have come.
-    lookUps.found = this.lookUp(lookUps, this.lastFound ?? afterThisTurn());
+    // By the end of the tick, all sockets that can be read were read, and their calls have come.
+    lookUps.found = this.lookUp(lookUps, this.lastFound ?? afterThisTick());
     this.lastFound = lookUps.found;
     return lookUps;
   }
@@ -161,8 +161,8 @@ export class CacheBatches implements BeforeApplicationShutdown {
   };
 
   private async storeAll(): Promise<void> {
-    // The responses of this turn are written first: to encrypt a hundred takes a millisecond.
-    await afterThisTurn();
+    // The responses of this tick are written first: to encrypt a hundred takes a millisecond.
+    await afterThisTick();
     for (let batch = this.nextBatch(); batch !== null; batch = this.nextBatch()) {
       try {
         const entries = lastOfEach(batch.entries).flatMap(sealed);
