@@ -139,6 +139,10 @@ export function finding(gateway: ConsoleGateway): void {
     // A chart that is drawn again meanwhile has other bars.
     await until(async () => {
       if (new URL(page.url()).searchParams.get('failed') === 'true') return true;
+      // The bar below the mouse is drawn again, which must not happen between the press and the release of its button.
+      await page.mouse.move(0, 0);
+      await red.hover();
+      await settled(page);
       await red.click();
       return false;
     });
