@@ -9,9 +9,10 @@ import { startArgs } from './contenders/postern.mjs';
 import { treeMicros } from './cpu-time.mjs';
 import { withWorkplace } from './lifetime.mjs';
 import { openLoop } from './load/open-loop.mjs';
-import { chatRequest } from './load/request.mjs';
+import { chatRequest, delayedRequest } from './load/request.mjs';
 import { describeMachine } from './machine.mjs';
 import { residentBytes } from './memory.mjs';
+import { startNodeProvider } from './provider/node.mjs';
 import { startProvider } from './provider/provider.mjs';
 import { median, percentile, ratios } from './statistics.mjs';
 import { callOnceEach } from './tokens/calls.mjs';
@@ -30,6 +31,7 @@ rounds with and without tokens being issued by exchange beside them.
   --rounds N   rounds of calls of each kind, in turns (8)
   --calls N    calls a second (200)
   --issue N    tokens that are issued a second (100)
+  --delay MS   until the provider responds to a call (0; real ones take hundreds)
   --part NAME  only one of starts, lists, memory, issuing`;
 const MAX_MS = 3_600_000;
 const ROUND_MS = 5_000;
@@ -49,6 +51,7 @@ const { values } = parseArgs({
     ...{
       calls: number(200),
       issue: number(100),
+      delay: number(0),
       part: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -58,8 +61,8 @@ if (values.help) {
   console.log(HELP);
   process.exit(0);
 }
-const [tokens, trusts, starts, rounds, rate, issueRate] = [
-  ...[values.tokens, values.trusts, values.starts, values.rounds, values.calls, values.issue],
+const [tokens, trusts, starts, rounds, rate, issueRate, delayMs] = [
+  ...[values.tokens, values.trusts, values.starts, values.rounds, values.calls, values.issue, values.delay],
 ].map(Number);
 /** Of the first trust, and known here, to call with. */
 const cached = Math.min(MAX_CACHED, tokens / 2);
@@ -71,7 +74,7 @@ async function run({ workplace, postgres }) {
   console.log(
     `${date.slice(0, 10)}, commit ${commit}, ${cores} × ${cpu}, load average before ${loadBefore}, node ${versions.node}, postgres ${versions.postgres}`,
   );
-  const provider = await startProvider(workplace);
+  const provider = delayMs === 0 ? await startProvider(workplace) : await startNodeProvider(workplace);
   const bench = { workplace, provider };
   const plain = await postgres.createDatabase();
   const identities = await Identities.create();
@@ -249,9 +252,11 @@ async function measureIssuing(bench, database, made, identities, postgres) {
   const gateway = await start(bench, database, { ACCOUNT_FILE: account }, nodeArgs);
   const { key } = await gateway.admin('POST', '/keys', { team: 'default', name: `other-${Date.now()}` });
   const told = async () => (await fetch(readFileSync(account, 'utf8'))).json();
-  const request = chatRequest({ port: gateway.port, headers: { Authorization: `Bearer ${key}` } });
-  const loop = (forMs) =>
-    openLoop({ port: gateway.port, request, ratePerSecond: rate, connections: CONNECTIONS, forMs });
+  const target = { port: gateway.port, headers: { Authorization: `Bearer ${key}` } };
+  const request = delayMs === 0 ? chatRequest(target) : delayedRequest(target, delayMs);
+  // Twice as many as calls are under way.
+  const connections = Math.max(CONNECTIONS, Math.ceil((2 * rate * delayMs) / 1_000));
+  const loop = (forMs) => openLoop({ port: gateway.port, request, ratePerSecond: rate, connections, forMs });
   const [large, ...others] = made;
   const issuing = startIssuing(bench.workplace, gateway.port, database.url);
   const identity = await identities.sign();
@@ -308,16 +313,13 @@ async function measureIssuing(bench, database, made, identities, postgres) {
       `${what} of ${rate} calls a second`,
       `without ${shown(median(of('without', field)))} ms; while ${issueRate} tokens a second are issued ${compared('with', field)}; while they are issued in Postgres alone ${compared('beside', field)}`,
     );
-  const pooled = kinds.map(
-    (kind) =>
-      `${kind} ${shown(
-        percentile(
-          found[kind].flatMap(({ waits }) => waits),
-          0.99,
-        ),
-      )} ms`,
+  const pooled = kinds.map((kind) => percentile(of(kind, 'waits').flat(), 0.99));
+  print(
+    'p99 from when they were sent, of the calls of all rounds',
+    kinds
+      .map((kind, at) => `${kind} ${shown(pooled[at])} ms (${(pooled[at] / pooled[0]).toFixed(3)})`)
+      .join(', '),
   );
-  print('p99 from when they were sent, of the calls of all rounds', pooled.join(', '));
   const perRound = (issueRate * ROUND_MS) / 1_000;
   for (const [field, what] of [
     ['gatewayMicros', 'the gateway'],
