@@ -1,17 +1,12 @@
 import { BarChart } from '@mantine/charts';
 import '@mantine/charts/styles.css';
 import { ColorSwatch, Group, Paper, Text } from '@mantine/core';
-import { useState } from 'react';
-import { ReferenceArea } from 'recharts';
-import type { ChartData, ChartPeriod } from './series';
+import { PressArea, type PressHandlers } from './press-area';
+import type { ChartData } from './series';
 import classes from './stacked-bars.module.css';
 
-interface Props extends ChartData {
+interface Props extends ChartData, PressHandlers {
   height: number;
-  /** Called with the bounds of the periods that were dragged over. */
-  onZoom?: (from: Date, to: Date) => void;
-  /** Called with what was clicked on: one part of one bar. */
-  onPick?: (seriesId: string, period: ChartPeriod) => void;
 }
 
 /** Lower charts have fewer lines, in pixels. */
@@ -42,33 +37,14 @@ export default function StackedBars({
   onPick,
   label,
 }: Props) {
-  const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   // Values are found by index: a name such as "a.b" would be read as a path by the chart library.
   const data = periods.map((_, index) => ({
     period: String(index),
     ...Object.fromEntries(series.map(({ values }, number) => [`s${number}`, values[index] ?? 0])),
   }));
   const isZero = series.every(({ values }) => values.every((value) => value === 0));
-  const indexOf = (state: { activeTooltipIndex?: number | string | null }) => {
-    const index = Number(state.activeTooltipIndex ?? NaN);
-    return Number.isInteger(index) ? index : undefined;
-  };
-  const finish = () => {
-    if (drag !== null && onZoom !== undefined && drag.from !== drag.to) {
-      const [first, last] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
-      const from = periods[first];
-      const to = periods[last];
-      if (from !== undefined && to !== undefined) onZoom(from.start, to.end);
-    }
-    setDrag(null);
-  };
   return (
-    <div
-      role="img"
-      aria-label={label}
-      className={classes.chart}
-      style={{ cursor: onZoom === undefined ? undefined : 'crosshair' }}
-    >
+    <div role="img" aria-label={label} className={classes.chart}>
       <BarChart
         h={height}
         data={data}
@@ -95,32 +71,13 @@ export default function StackedBars({
           tickCount: height < LOW ? 3 : 5,
         }}
         // A line between the parts of a bar, so that they can be told apart without colour.
-        barProps={({ name }) => ({
+        barProps={{
           isAnimationActive: false,
           stroke: 'var(--mantine-color-body)',
           strokeWidth: 1,
-          ...(onPick !== undefined && {
-            cursor: 'pointer',
-            onClick: (_: unknown, index: number) => {
-              const [one, period] = [series[Number(name.slice(1))], periods[index]];
-              if (one !== undefined && period !== undefined) onPick(one.id, period);
-            },
-          }),
-        })}
-        barChartProps={{
-          margin: { top: 8, right: 4 },
-          accessibilityLayer: false,
-          onMouseDown: (state) => {
-            const index = indexOf(state);
-            if (index !== undefined && onZoom !== undefined) setDrag({ from: index, to: index });
-          },
-          onMouseMove: (state) => {
-            const index = indexOf(state);
-            if (index !== undefined && drag !== null) setDrag({ ...drag, to: index });
-          },
-          onMouseUp: finish,
-          onMouseLeave: () => setDrag(null),
+          pointerEvents: 'none',
         }}
+        barChartProps={{ margin: { top: 8, right: 4 }, accessibilityLayer: false }}
         tooltipProps={{
           isAnimationActive: false,
           content: ({ active, label: index }) =>
@@ -129,14 +86,7 @@ export default function StackedBars({
             ) : null,
         }}
       >
-        {drag !== null && drag.from !== drag.to && (
-          <ReferenceArea
-            x1={String(Math.min(drag.from, drag.to))}
-            x2={String(Math.max(drag.from, drag.to))}
-            fill="var(--mantine-primary-color-filled)"
-            fillOpacity={0.2}
-          />
-        )}
+        <PressArea periods={periods} series={series} onZoom={onZoom} onPick={onPick} />
       </BarChart>
     </div>
   );

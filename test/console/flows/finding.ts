@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { ADMIN_TOKEN } from '../../support/gateway.js';
-import { SECRETS, seriousViolations, settled, signedIn, until } from '../browser.js';
+import { SECRETS, seriousViolations, settled, signedIn, still, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 
 /** Finding things: the search of every page, and the filters and orders of lists. */
@@ -136,13 +136,13 @@ export function finding(gateway: ConsoleGateway): void {
     await page.getByRole('button', { name: 'Remove filter Status: 429,5xx' }).click();
     await settled(page);
     const red = page.locator('.recharts-bar-rectangle path[fill*="red"]').last();
-    // A chart that is drawn again meanwhile has other bars.
-    await until(async () => {
-      if (new URL(page.url()).searchParams.get('failed') === 'true') return true;
-      // Not by the mouse: a bar may be a pixel high, and it is drawn again while the mouse comes over it.
-      await red.dispatchEvent('click');
-      return false;
-    });
+    const { x, y, width, height } = (await red.boundingBox())!;
+    await page.mouse.move(x + width / 2, y + height / 2);
+    await page.mouse.down();
+    // A hand takes several frames, in which the chart is drawn again.
+    await still(page);
+    await page.mouse.up();
+    await page.waitForURL((url) => url.searchParams.get('failed') === 'true');
     expect(new URL(page.url()).searchParams.get('from')).not.toBe(from.toISOString());
     await done();
   });
