@@ -92,7 +92,7 @@ function AddFilter({ fields, range }: { fields: readonly FieldName[]; range: Tim
           Add filter
         </Button>
       </Popover.Target>
-      <Popover.Dropdown aria-label="Add a filter">
+      <Popover.Dropdown>
         {opened && <Form fields={fields} range={range} close={() => setOpened(false)} />}
       </Popover.Dropdown>
     </Popover>

@@ -44,7 +44,7 @@ export function TimeRangePicker({ range, presets }: { range: TimeRange; presets?
           </Text>
         </Button>
       </Popover.Target>
-      <Popover.Dropdown aria-label="Time range" p="sm" className={classes.menu}>
+      <Popover.Dropdown p="sm" className={classes.menu}>
         <div className={classes.columns}>
           <div className={classes.presets}>
             {(presets ?? (Object.keys(PRESETS) as Preset[])).map((preset) => (
