@@ -1,0 +1,82 @@
+import { createDays } from '../request-log/rows.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+
+const PERSON = '01990000-0000-7000-8000-00000000f0f0';
+const NAME = 'sso:lea@example.com';
+const ALIAS = 'forgotten-00000000f0f0';
+
+let postern: TestGateway;
+beforeAll(async () => {
+  postern = await startTestGateway();
+});
+afterAll(() => postern.stop());
+
+const rows = <T extends object>(sql: string, values: unknown[] = []) => postern.database.query<T>(sql, values);
+
+async function forget(): Promise<number> {
+  const response = await fetch(`${postern.url}/admin/v1/people/${PERSON}/forget`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+    body: '{}',
+  });
+  await response.text();
+  return response.status;
+}
+
+/** Calls by whom they name. */
+const named = () =>
+  rows<{ subject: string; calls: number }>(
+    'SELECT subject, count(*)::int AS calls FROM request_log GROUP BY subject ORDER BY subject',
+  );
+
+it('forgets a person of many calls in several transactions, and goes on where a crash broke it off', async () => {
+  const { id: key } = await postern.admin<{ id: string }>('POST', '/keys', { team: 'default', name: 'own' });
+  await rows(
+    `INSERT INTO person (id, issuer, subject, name, email, ended_at)
+     VALUES ($1, 'https://id.example.com', 'lea', 'Lea', 'lea@example.com', now())`,
+    [PERSON],
+  );
+  await rows(`UPDATE gateway_key SET owner_id = 'sso:https://id.example.com#lea', owner = $2 WHERE id = $1`, [
+    key,
+    NAME,
+  ]);
+  const now = new Date();
+  await createDays(postern.database, now);
+  await rows(
+    `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, path, model, streamed, status, outcome,
+       request_bytes, response_bytes, subject)
+     SELECT gen_random_uuid(), $1, (SELECT team_id FROM gateway_key WHERE id = $2), $2, 'default', 'POST',
+       '/v1/chat/completions', 'm', false, 200, 'completed', 1, 1, CASE WHEN i <= 10001 THEN $3 ELSE 'sso:kim@example.com' END
+     FROM generate_series(1, 10002) AS i`,
+    [now, key, NAME],
+  );
+
+  // Its connection is lost in the second transaction.
+  await rows(`
+    CREATE FUNCTION crash() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF EXISTS (SELECT FROM request_log WHERE subject = '${ALIAS}') THEN
+        PERFORM pg_terminate_backend(pg_backend_pid());
+      END IF;
+      RETURN NULL;
+    END $$`);
+  await rows('CREATE TRIGGER crash BEFORE UPDATE ON request_log FOR EACH STATEMENT EXECUTE FUNCTION crash()');
+  expect(await forget()).toBeGreaterThanOrEqual(500);
+  const kim = { subject: 'sso:kim@example.com', calls: 1 };
+  expect(await named()).toEqual([{ subject: ALIAS, calls: 5_000 }, kim, { subject: NAME, calls: 5_001 }]);
+  const person = 'SELECT name, email FROM person WHERE id = $1';
+  expect(await rows(person, [PERSON])).toEqual([{ name: 'Lea', email: 'lea@example.com' }]);
+
+  await rows('DROP TRIGGER crash ON request_log');
+  expect(await forget()).toBe(200);
+  expect(await named()).toEqual([{ subject: ALIAS, calls: 10_001 }, kim]);
+  expect(await rows(person, [PERSON])).toEqual([{ name: ALIAS, email: null }]);
+  expect(await rows('SELECT owner FROM gateway_key WHERE id = $1', [key])).toEqual([
+    { owner: `sso:${ALIAS}` },
+  ]);
+  // Each transaction changed no more than that.
+  const transactions = await rows<{ calls: number }>(
+    'SELECT count(*)::int AS calls FROM request_log WHERE subject = $1 GROUP BY xmin::text ORDER BY calls DESC',
+    [ALIAS],
+  );
+  expect(transactions).toEqual([{ calls: 5_000 }, { calls: 5_000 }, { calls: 1 }]);
+});
