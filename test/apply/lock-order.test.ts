@@ -1,4 +1,7 @@
 import { LOCK } from '../../src/apply/apply.service.js';
+import type { EntryRow } from '../../src/audit/entry-rows.js';
+import { SERVER_STARTED } from '../../src/database/known-ends/known-ends.js';
+import { LostChanges } from '../../src/lost-changes/lost-changes.service.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { CONSOLE } from '../admin/browser.js';
 import {
@@ -119,6 +122,25 @@ const REQUESTS: Record<string, () => Promise<() => Promise<unknown>>> = {
     const { id } = await postern.admin<{ id: string }>('POST', '/keys', { team: 'default', name: newName() });
     const limits = { requests_per_minute: ++number };
     return () => postern.admin('PATCH', `/keys/${id}`, { disabled: true, providers: ['default'], limits });
+  },
+  'a lost change of a key is put back': async () => {
+    const { id } = await postern.admin<{ id: string }>('POST', '/keys', { team: 'default', name: newName() });
+    const expires_at = new Date(Date.now() + 86_400_000).toISOString();
+    await postern.admin('PATCH', `/keys/${id}`, { disabled: true, expires_at });
+    // As it was before.
+    await postern.database.query(
+      'UPDATE gateway_key SET disabled = false, expires_at = NULL, latest_expiry = NULL WHERE id = $1',
+      [id],
+    );
+    const [lost] = await postern.database.query<{ entry: string }>(
+      `DELETE FROM audit_log WHERE subject_id = $1 AND action = 'changed' RETURNING row_to_json(audit_log)::text AS entry`,
+      [id],
+    );
+    const known = [{ ...lost!, row: JSON.parse(lost!.entry) as EntryRow }];
+    const { server } = await postern.database.find<{ server: string }>(`SELECT ${SERVER_STARTED} AS server`);
+    const changes = postern.gateway.app.get(LostChanges);
+    return async () =>
+      expect(await changes.putBackEndsOf(known, server)).toMatchObject({ ends: 1, lostEntries: [] });
   },
   'a provider of a team is created': () =>
     Promise.resolve(() =>
