@@ -123,6 +123,11 @@ describe('a trust cannot be created', () => {
   });
 });
 
+it('that is unknown is reported before its unknown key', async () => {
+  const unknown = await call(gateway, 'PATCH', '/trusts/none', { key: 'default/none' });
+  expect([unknown.status, fieldsOfAnswer(unknown)]).toEqual([404, ['id']]);
+});
+
 it('has the issuer, the audience and the longest lifetime that its preset and the gateway say', async () => {
   const github = await gateway.admin(
     'POST',

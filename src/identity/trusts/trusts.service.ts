@@ -110,7 +110,11 @@ export class TrustsService {
     const { key, ...settings } = change;
     let givenKey: string | undefined;
     const lock: typeof TRUST.lock = async (manager, nameOrId) => {
-      if (key !== undefined) givenKey = await keyOf(manager, key);
+      if (key !== undefined) {
+        // An unknown trust is named before an unknown key.
+        await find(manager, nameOrId);
+        givenKey = await keyOf(manager, key);
+      }
       return TRUST.lock(manager, nameOrId);
     };
     const changing = audited(this.trusts.manager, { ...TRUST, lock }, request, async (manager, before) => {
