@@ -3,10 +3,11 @@ import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, PROVIDER_KEY } from '../support/gateway.js';
 import { withFault } from '../support/kill-rounds.js';
+import { itNeeding, unsetVariables } from '../support/needing.js';
 import { GatewayProcess } from '../support/process.js';
 import { Workplace } from '../support/workplace.js';
 
-/** The folder of a checkout from before jobs, with its build. Without it there is nothing to upgrade. */
+/** The folder of a checkout from before jobs, with its build. */
 const { ROLLING_JOBS_FROM } = process.env;
 
 const created = (id: string) => ({ id, object: 'batch', status: 'validating' });
@@ -112,7 +113,8 @@ async function upgrade(): Promise<void> {
   }
 }
 
-(ROLLING_JOBS_FROM ? it : it.skip)(
+itNeeding(
+  unsetVariables('ROLLING_JOBS_FROM'),
   'beside a replica from before jobs, they are settled once, and it sees no error',
   async () => {
     database = await createDatabase({ empty: true });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, PROVIDER_KEY } from '../support/gateway.js';
+import { itNeeding, unsetVariables } from '../support/needing.js';
 import { GatewayProcess } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { Workplace } from '../support/workplace.js';
@@ -11,7 +12,8 @@ import { type Issued, JSON_TYPE, sendTo, usageResponse } from '../limits/limited
 const { ROLLING_LIMITS_FROM, ROLLING_LIMITS_MS = '60000' } = process.env;
 const IN_FLIGHT = 20;
 
-(ROLLING_LIMITS_FROM ? it : it.skip)(
+itNeeding(
+  unsetVariables('ROLLING_LIMITS_FROM'),
   'a replica from before budgets of groups charges beside a new one what its rows say, without a deadlock; budgets that it does not know are refused until it has ended',
   async () => {
     const database = await createDatabase({ empty: true });

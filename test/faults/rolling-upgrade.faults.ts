@@ -3,6 +3,7 @@ import pg from 'pg';
 import { AccountedLoad } from '../support/accounted-load.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { type Nginx, nginxMissing, startNginx } from '../support/front-nginx.js';
+import { itNeeding, unsetVariables } from '../support/needing.js';
 import { GatewayProcess } from '../support/process.js';
 import { Workplace } from '../support/workplace.js';
 import { unusedPort } from '../support/unused-port.js';
@@ -156,10 +157,12 @@ async function upgrade(): Promise<void> {
   expect(load.judge(rows)).toEqual([]);
 }
 
-const missing =
-  ROLLING_FROM && ROLLING_DATABASE_URL ? nginxMissing() : 'ROLLING_FROM and ROLLING_DATABASE_URL';
-if (missing !== null) it.skip(`upgrades replicas one after the other (${missing})`, () => {});
-else it('upgrades two replicas of an older release one after the other, and no call fails', upgrade, 900_000);
+itNeeding(
+  unsetVariables('ROLLING_FROM', 'ROLLING_DATABASE_URL') ?? nginxMissing(),
+  'upgrades two replicas of an older release one after the other, and no call fails',
+  upgrade,
+  900_000,
+);
 
 afterAll(async () => {
   await load?.close();

@@ -4,6 +4,7 @@ import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { type Nginx, nginxMissing, startNginx } from '../support/front-nginx.js';
 import { rowsOf } from '../support/kill-rounds.js';
+import { itNeeding } from '../support/needing.js';
 import type { GatewayProcess } from '../support/process.js';
 import { Workplace } from '../support/workplace.js';
 import { unusedPort } from '../support/unused-port.js';
@@ -108,9 +109,7 @@ async function rolling(): Promise<void> {
   expect(load.judge(rows)).toEqual([]);
 }
 
-const missing = nginxMissing();
-if (missing !== null) it.skip(`restarts replicas one after the other behind nginx (${missing})`, () => {});
-else it('restarts two replicas one after the other, and no call fails', rolling, 600_000);
+itNeeding(nginxMissing(), 'restarts two replicas one after the other, and no call fails', rolling, 600_000);
 
 afterAll(async () => {
   await load?.close();

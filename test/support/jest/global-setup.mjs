@@ -6,7 +6,8 @@ import { compileProduct, compileTests } from '../../../scripts/compile.mjs';
 import { makeMemoryFolder } from './memory-folder.mjs';
 
 /** What is tested (some tests start dist/), and one cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
-export default async function globalSetup() {
+export default async function globalSetup({ testPathPatterns, testNamePattern }) {
+  if (testPathPatterns.patterns.length > 0 || testNamePattern) process.env.POSTERN_TESTS_CHOSEN = '1';
   await Promise.all([compileTests(), compileProduct()]);
   const [{ startEmbeddedPostgres }, { createTemplate, createTemplateWithDays, TEMPLATE, tuneForTests }] =
     await Promise.all([
