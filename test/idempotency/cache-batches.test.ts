@@ -5,6 +5,7 @@ import { cacheId, CachedResponses } from '../../src/idempotency/cached-responses
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { ResponseCipher } from '../../src/idempotency/response-cipher.js';
 import type { StoredResponse } from '../../src/idempotency/stored-response.js';
+import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
@@ -172,16 +173,29 @@ it('stores all others if one response cannot be encrypted', async () => {
   const { app } = wire.gateway.gateway;
   const cipher = app.get(ResponseCipher);
   const seal = cipher.seal.bind(cipher);
+  const [records, batches] = [app.get(IdempotencyRecords), app.get(CacheBatches)];
+  const storeCached = records.storeCached.bind(records);
+  const gate = deferred();
+  const stores = jest.spyOn(records, 'storeCached').mockImplementation(async (entries) => {
+    await gate.promise;
+    return storeCached(entries);
+  });
+  // What comes during its statement waits for the next one.
+  await send(fresh());
+  await eventually(() => stores.mock.calls.length === 1);
   const failing = `response ${calls + 1}`;
   jest.spyOn(cipher, 'seal').mockImplementation((holder, response) => {
     if (response.body.toString() === failing) throw new Error('no memory left');
     return seal(holder, response);
   });
-  const toStore = jest.spyOn(app.get(CacheBatches), 'store');
+  const toStore = jest.spyOn(batches, 'store');
   const bodies = [fresh(), fresh()];
   const responses = await Promise.all(bodies.map(async (body) => (await send(body)).body.toString()));
   await eventually(() => toStore.mock.calls.length === 2);
-  await Promise.all(toStore.mock.results.map(({ value }) => value as Promise<void>));
+  gate.resolve();
+  const [first, second] = toStore.mock.results.map(({ value }) => value as Promise<void>);
+  expect(second).toBe(first);
+  await first;
   // An error also pauses the look-ups.
   Reflect.set(app.get(CachedResponses), 'pausedUntil', -Infinity);
   const hits = await Promise.all(bodies.map((body) => stored(body)));
