@@ -26,10 +26,14 @@ const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_
 
 /**
  * Changes of keys and limits are counted last in their transaction, because the counters are locked. In a statement of its own:
- * COMMIT has no timeout. In a nested transaction this counts what was changed until then.
+ * COMMIT has no timeout. TypeORM calls this for the end of a nested transaction too, which is a savepoint.
  */
 const COUNT_BEFORE_COMMIT: EntitySubscriberInterface = {
-  beforeTransactionCommit: ({ queryRunner }) => queryRunner.query('SET CONSTRAINTS ALL IMMEDIATE')
+  async beforeTransactionCommit({ queryRunner }) {
+    // Protected in TypeORM. Without it, the changes would be counted all the same.
+    const isNested = Number(Reflect.get(queryRunner, 'transactionDepth')) > 1;
+    if (!isNested) await queryRunner.query('SET CONSTRAINTS ALL IMMEDIATE');
+  }
 };
 
 /** TypeORM's, in a gateway that connects late and must end in time. */

@@ -1,3 +1,4 @@
+import { DataSource, type EntityManager } from 'typeorm';
 import { HeldLocks } from '../identity/held-locks.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -61,6 +62,23 @@ describe('a transaction that changes keys', () => {
     expect(await counted()).toBe(before + 1n);
     await eventually(() => notified.length === 1);
     expect(notified).toEqual([`${before + 1n} ${other}`]);
+  });
+
+  it('is counted after a transaction that is nested in it, at its own end', async () => {
+    const [one, other] = [await newKey(), await newKey()];
+    const before = await counted();
+    notified = [];
+    const toggle = (manager: EntityManager, id: string) =>
+      manager.query('UPDATE gateway_key SET disabled = NOT disabled WHERE id = $1', [id]);
+    await postern.gateway.app.get(DataSource).transaction(async (manager) => {
+      await manager.transaction((nested) => toggle(nested, one));
+      // Whoever changes keys meanwhile does not wait for its end.
+      await locks.other.query(`SELECT FROM change_counter WHERE name = 'keys' FOR UPDATE NOWAIT`);
+      await toggle(manager, other);
+    });
+    expect(await counted()).toBe(before + 1n);
+    await eventually(() => notified.length === 2);
+    expect(notified).toEqual([`${before + 1n} ${one}`, `${before + 1n} ${other}`]);
   });
 });
 
