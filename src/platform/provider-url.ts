@@ -83,7 +83,7 @@ function embedsForbidden(address: string): boolean {
   return found !== undefined && found.places.some((place) => forbidden.check(ipv4At(place), 'ipv4'));
 }
 
-function ipv6Bytes(address: string): number[] {
+export function ipv6Bytes(address: string): number[] {
   const [bare] = address.split('%', 1);
   // The URL parser writes a dotted end as two groups.
   const [head = '', tail] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::');

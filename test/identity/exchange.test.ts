@@ -1,16 +1,21 @@
-import { generateKeyPairSync, sign } from 'node:crypto';
-import { SignJWT } from 'jose';
+import { TrustDirectory } from '../../src/identity/trusts/trust-directory.service.js';
 import { TrustFailures } from '../../src/identity/trusts/trust-failures.service.js';
 import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { exchange, exchanged, postForm, statusWith } from './exchanges.js';
+import {
+  exchange,
+  exchanged,
+  expectRejection,
+  fromAnother,
+  MANY_ADDRESSES,
+  postForm,
+  REJECTED,
+  statusWith,
+} from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
 
-const REJECTED = JSON.stringify({
-  error: 'invalid_request',
-  error_description: 'The token was not accepted.',
-});
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const nowS = () => Math.floor(Date.now() / 1000);
 
 let provider: RawProvider;
@@ -27,9 +32,11 @@ beforeAll(async () => {
   gateway = await startTestGateway({
     PROVIDER_URL: provider.url,
     GATEWAY_URL: 'https://gateway.example.com',
+    ...MANY_ADDRESSES,
   });
   await gateway.admin('POST', '/keys', { team: 'default', name: 'ci', secret: false });
   await createTrust('job', { sub: ['job'] });
+  await createTrust('repository', { repository_id: ['7'] }, { preset: 'github', any_ref: true });
 });
 afterAll(async () => {
   await gateway.stop();
@@ -43,10 +50,8 @@ async function createTrust(name: string, claims: object, more: object = {}): Pro
   await gateway.admin('POST', '/trusts', body);
 }
 
-const rejects = async (token: string, trust = 'job') => {
-  const { status, text } = await exchange(gateway, trust, token);
-  expect({ status, text }).toEqual({ status: 400, text: REJECTED });
-};
+const rejects = (token: string, reason: string, trust = 'job') =>
+  expectRejection(gateway, trust, token, reason);
 
 interface Failure {
   reason: string;
@@ -82,8 +87,13 @@ describe('an accepted token', () => {
     expect((await exchange(gateway, 'job', token)).status).toBe(200);
   });
 
-  it('may have its one audience as text or as a list', async () => {
-    expect((await exchange(gateway, 'job', await issuer.sign({ aud: ['gateway'] }))).status).toBe(200);
+  it.each([
+    ['one audience in a list', () => ({ aud: ['gateway'] })],
+    ['an end up to 30 seconds ago', () => ({ iat: nowS() - 100, exp: nowS() - 10 })],
+    ['a beginning up to 30 seconds ahead', () => ({ iat: nowS() + 20, nbf: nowS() + 20 })],
+    ['the longest lifetime', () => ({ exp: nowS() + 119 * 60 })],
+  ])('may have %s', async (_, claims) => {
+    expect((await exchange(gateway, 'job', await issuer.sign(claims()))).status).toBe(200);
   });
 
   it('is accepted at /v1/oauth/token, also below /p/default, and a revocation ends no static key', async () => {
@@ -92,7 +102,7 @@ describe('an accepted token', () => {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({
-          grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+          grant_type: JWT_BEARER,
           assertion: await issuer.sign(),
           federation_rule_id: 'job',
           organization_id: '00000000-0000-0000-0000-000000000000',
@@ -122,90 +132,124 @@ it('is accepted for a trust that is made once the database was restored, which h
   expect((await exchange(gateway, 'restored', await issuer.sign())).status).toBe(200);
 });
 
-describe('a token is refused', () => {
+describe('a token is rejected', () => {
   // Times are those of the test, which may run long after its file was read.
-  const cases: [string, () => Record<string, unknown>][] = [
-    ['without an audience', () => ({ aud: undefined })],
-    ['for another audience', () => ({ aud: 'https://other.example.com' })],
-    ['for two audiences', () => ({ aud: ['gateway', 'https://other.example.com'] })],
-    ['that has expired', () => ({ iat: nowS() - 400, exp: nowS() - 100 })],
-    ['that is not yet valid', () => ({ nbf: nowS() + 100 })],
-    ['from the future', () => ({ iat: nowS() + 100 })],
-    ['without iat', () => ({ iat: undefined })],
-    ['without exp', () => ({ exp: undefined })],
-    ['that lives too long', () => ({ exp: nowS() + 121 * 60 })],
-    ['without sub', () => ({ sub: undefined })],
-    ['whose sub is no text', () => ({ sub: 7 })],
-    ['of another job', () => ({ sub: 'another' })],
-    ['for a logout', () => ({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } })],
+  const cases: [string, string, () => Record<string, unknown>][] = [
+    ['audience', 'without an audience', () => ({ aud: undefined })],
+    ['audience', 'for another audience', () => ({ aud: 'https://other.example.com' })],
+    ['audience', 'for two audiences', () => ({ aud: ['gateway', 'https://other.example.com'] })],
+    ['audience', 'for two audiences, in the other order', () => ({ aud: ['https://other', 'gateway'] })],
+    ['audience', 'for one audience twice', () => ({ aud: ['gateway', 'gateway'] })],
+    ['audience', 'for no audience', () => ({ aud: [] })],
+    ['audience', 'for a list of audiences in a list', () => ({ aud: [['gateway']] })],
+    ['expired', 'that has expired', () => ({ iat: nowS() - 400, exp: nowS() - 35 })],
+    ['not_yet_valid', 'that is not yet valid', () => ({ nbf: nowS() + 75 })],
+    ['not_yet_valid', 'from the future', () => ({ iat: nowS() + 75 })],
+    ['lifetime', 'without iat', () => ({ iat: undefined })],
+    ['lifetime', 'without exp', () => ({ exp: undefined })],
+    ['lifetime', 'whose exp is text', () => ({ exp: String(nowS() + 300) })],
+    ['lifetime', 'whose nbf is null', () => ({ nbf: null })],
+    ['lifetime', 'that ends before it begins', () => ({ iat: nowS(), exp: nowS() })],
+    ['lifetime', 'that lives too long', () => ({ exp: nowS() + 121 * 60 })],
+    ['claim', 'of another job', () => ({ sub: 'another' })],
+    [
+      'type',
+      'for a logout',
+      () => ({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }),
+    ],
   ];
-  it.each(cases)('%s', async (_, claims) => rejects(await issuer.sign(claims())));
+  it.each(cases)('(%s) %s', async (reason, _, claims) => rejects(await issuer.sign(claims()), reason));
+
+  it.each([undefined, 7, null, '', ['job']])(
+    'if its sub is %j, also by a trust that does not name it',
+    async (sub) => {
+      const claims = { repository_id: '7', event_name: 'push' };
+      await rejects(await issuer.sign({ ...claims, sub }), 'subject', 'repository');
+      expect((await exchange(gateway, 'repository', await issuer.sign(claims))).status).toBe(200);
+    },
+  );
 
   it('with an issuer that differs by a slash, its case or its port', async () => {
     for (const iss of [`${issuer.url}/`, issuer.url.replace('http', 'HTTP'), `${issuer.url}0`])
-      await rejects(await issuer.sign({ iss }));
+      await rejects(await issuer.sign({ iss }), 'issuer');
   });
 
   it('with a logout type', async () => {
-    await rejects(await issuer.sign({}, { header: { typ: 'logout+jwt' } }));
+    for (const typ of ['logout+jwt', 'application/LOGOUT+JWT'])
+      await rejects(await issuer.sign({}, { header: { typ } }), 'type');
   });
 
-  it('without a signature, or signed with the public key as a secret', async () => {
-    const [header, payload] = (await issuer.sign()).split('.') as [string, string];
-    const none = Buffer.from('{"alg":"none","kid":"one"}').toString('base64url');
-    await rejects(`${none}.${payload}.`);
-    await rejects(`${none}.${payload}.AA`);
-    const secret = Buffer.from(JSON.stringify(issuer.publicJwk));
-    const symmetric = new SignJWT({ sub: 'job' }).setProtectedHeader({ alg: 'HS256', kid: 'one' });
-    await rejects(await symmetric.sign(secret));
-    await rejects(`${header}.${payload}.${Buffer.alloc(256).toString('base64url')}`);
+  it('by the clock of Postgres, not that of the process', async () => {
+    const [valid, expired] = [
+      await issuer.sign(),
+      await issuer.sign({ iat: nowS() - 400, exp: nowS() - 35 }),
+    ];
+    const { now } = Date;
+    for (const hours of [-1, 1]) {
+      jest.spyOn(Date, 'now').mockImplementation(() => now() + hours * 3_600_000);
+      const statuses = [await exchange(gateway, 'job', valid), await exchange(gateway, 'job', expired)];
+      jest.restoreAllMocks();
+      expect(statuses.map(({ status }) => status)).toEqual([200, 400]);
+    }
   });
 
-  it('with the key of another issuer, or one that it names itself, and nothing is fetched', async () => {
-    await rejects(await issuer.sign({}, { key: stranger.privateKey }));
-    for (const header of [
-      { kid: undefined },
-      { jku: stranger.url },
-      { x5u: stranger.url },
-      { jwk: stranger.publicJwk },
-    ])
-      await rejects(await issuer.sign({}, { key: stranger.privateKey, header }));
-    expect(stranger.asked).toEqual([]);
+  const header = JSON.stringify({ alg: 'RS256', kid: 'one' });
+  const payload = (more: string) => `${JSON.stringify(issuer.claimsWith()).slice(0, -1)}${more}}`;
+  it.each([
+    ['a member twice', ',"sub":"job"'],
+    ['a member twice but for its case', ',"Sub":"job"'],
+    ['a member twice inside of another', ',"a":[{"b":1,"b":1}]'],
+    ['too many claims', `,${Array.from({ length: 600 }, (_, i) => `"c${i}":1`).join()}`],
+    ['deep claims', `,"a":${'['.repeat(30)}${']'.repeat(30)}`],
+  ])('with %s, although it is signed', async (_, more) => {
+    await rejects(issuer.signTexts(header, payload(more)), 'malformed');
   });
 
-  it('with a key of less than 2048 bits', async () => {
-    const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
-    issuer.keys = [issuer.publicJwk, { ...weak.publicKey.export({ format: 'jwk' }), kid: 'weak' }];
-    const [, payload] = (await issuer.sign()).split('.');
-    const head = Buffer.from('{"alg":"RS256","kid":"weak"}').toString('base64url');
-    const signature = sign('sha256', Buffer.from(`${head}.${payload}`), weak.privateKey);
-    // The keys are read for the new trust, so that the weak one is known.
-    await createTrust('stored', { sub: ['job'] }, { jwks: { keys: issuer.keys } });
-    await rejects(`${head}.${payload}.${signature.toString('base64url')}`, 'stored');
-    expect((await exchange(gateway, 'stored', await issuer.sign())).status).toBe(200);
-  });
-
-  it('with members twice, too many claims, deep claims, or 17 KiB', async () => {
-    const signature = 'AA';
-    const header = Buffer.from('{"alg":"RS256","kid":"one"}').toString('base64url');
-    const part = (text: string) => Buffer.from(text).toString('base64url');
-    await rejects(`${header}.${part('{"sub":"job","sub":"job"}')}.${signature}`);
-    const many = JSON.stringify(Object.fromEntries(Array.from({ length: 600 }, (_, i) => [`c${i}`, 1])));
-    await rejects(`${header}.${part(many)}.${signature}`);
-    await rejects(`${header}.${part(`{"a":${'['.repeat(1000)}${']'.repeat(1000)}}`)}.${signature}`);
-    await rejects(await issuer.sign({ more: 'x'.repeat(17_000) }));
+  it('with a header that has a member twice, or one of 17 KiB', async () => {
+    await rejects(issuer.signTexts('{"alg":"RS256","kid":"one","kid":"one"}', payload('')), 'malformed');
+    const long = await exchange(gateway, 'job', await issuer.sign({ more: 'x'.repeat(12_500) }));
+    expect([long.status, long.text]).toEqual([400, REJECTED]);
+    // What is not wrong with them.
+    const same = issuer.signTexts(header, payload(`,"a":${'['.repeat(5)}${']'.repeat(5)}`));
+    expect((await exchange(gateway, 'job', same)).status).toBe(200);
+    expect((await exchange(gateway, 'job', await issuer.sign({ more: 'x'.repeat(10_000) }))).status).toBe(
+      200,
+    );
   });
 
   it('that Postern issued itself', async () => {
-    await rejects(gateway.key);
-    await rejects((await exchange(gateway, 'job', await issuer.sign())).token!);
+    await rejects(gateway.key, 'malformed');
+    await rejects((await exchange(gateway, 'job', await issuer.sign())).token!, 'malformed');
   });
 
-  it('with the same bytes for a trust that does not exist, is disabled, or a wrong claim', async () => {
+  it('with the same bytes for every reason, at both endpoints', async () => {
     await createTrust('off', { sub: ['job'] }, { enabled: false });
-    await rejects(await issuer.sign(), 'nobody');
-    await rejects(await issuer.sign(), 'off');
-    await rejects(await issuer.sign({ sub: 'wrong' }));
+    await createTrust('far', { sub: ['job'] }, { cidrs: ['203.0.113.0/24'] });
+    const tokens: [trust: string, token: string][] = [
+      ['nobody', await issuer.sign()],
+      ['off', await issuer.sign()],
+      ['off', 'no token'],
+      ['far', await issuer.sign()],
+      ['job', await issuer.sign({ sub: 'wrong' })],
+      ['job', await issuer.sign({ exp: nowS() - 100, iat: nowS() - 200 })],
+      ['job', await issuer.sign({}, { key: stranger.privateKey })],
+      ['job', 'no token'],
+    ];
+    const answers = new Set<string>();
+    for (const [trust, token] of tokens) {
+      const body = JSON.stringify({ grant_type: JWT_BEARER, assertion: token, federation_rule_id: trust });
+      const headers = { 'content-type': 'application/json', ...fromAnother() };
+      const at = `${gateway.url}/v1/oauth/token`;
+      const asserted = await exchanged(await fetch(at, { method: 'POST', headers, body }));
+      for (const answer of [await exchange(gateway, trust, token, {}, fromAnother()), asserted]) {
+        const shown = [...answer.headers].filter(([name]) => name !== 'date');
+        answers.add(JSON.stringify([answer.status, shown, answer.text]));
+      }
+    }
+    expect([...answers].map((answer) => JSON.parse(answer) as unknown[])).toMatchObject([
+      [400, expect.anything(), REJECTED],
+      [400, expect.anything(), REJECTED.replace('invalid_request', 'invalid_grant')],
+    ]);
   });
 
   it('with the audience of ID tokens of the console, also if the trust is older than OIDC_CLIENT_ID', async () => {
@@ -223,7 +267,7 @@ describe('a token is refused', () => {
     try {
       const token = await issuer.sign();
       expect((await exchange(gateway, 'job', token)).status).toBe(200);
-      expect((await exchange(replica, 'job', token)).status).toBe(400);
+      await expectRejection(replica, 'job', token, 'audience');
     } finally {
       warn.mockRestore();
       await replica.stop();
@@ -231,17 +275,65 @@ describe('a token is refused', () => {
   });
 
   it('from an address outside the networks of the trust', async () => {
-    await createTrust('near', { sub: ['job'] }, { cidrs: ['127.0.0.0/8'] });
-    await createTrust('far', { sub: ['job'] }, { cidrs: ['10.9.0.0/16'] });
-    expect((await exchange(gateway, 'near', await issuer.sign())).status).toBe(200);
-    await rejects(await issuer.sign(), 'far');
+    await createTrust('near', { sub: ['job'] }, { cidrs: ['127.0.0.0/8', '2001:db8::/32'] });
+    const from = async (address: string | null) => {
+      const headers = address === null ? {} : { 'x-forwarded-for': address };
+      return (await exchange(gateway, 'near', await issuer.sign(), {}, headers)).status;
+    };
+    expect([await from(null), await from('2001:db8::7')]).toEqual([200, 200]);
+    expect([await from('203.0.113.7'), await from('2001:db9::7')]).toEqual([400, 400]);
+    // Another client of the proxy, whatever it says that it forwards.
+    expect(await from('127.0.0.1, 203.0.113.7')).toBe(400);
+    const reasons = (await failuresOf('near')).map(({ reason }) => reason);
+    expect(reasons).toEqual(Array(3).fill('the client is in none of the networks of the trust'));
+  });
+});
+
+describe('the conditions of a trust are held against the JSON of a token', () => {
+  const conditions = { sub: ['job'], n: [1], b: [true], '/a/b': ['x'], path: ['repo:acme/api:*'] };
+  const met = { n: 1, b: true, a: { b: 'x' }, path: 'repo:acme/api:main' };
+  beforeAll(() => createTrust('typed', conditions));
+
+  it('which meets them', async () => {
+    expect((await exchange(gateway, 'typed', await issuer.sign(met))).status).toBe(200);
   });
 
-  it('and the reason is kept with the claims that are named, if the issuer signed it', async () => {
+  it.each([
+    { n: '1' },
+    { n: true },
+    { n: [1] },
+    { b: 'true' },
+    { b: 1 },
+    { b: undefined },
+    { a: undefined },
+    { a: null },
+    { a: 'x' },
+    { a: [{ b: 'x' }] },
+    { a: { b: ['x'] } },
+    { a: { c: 'x' } },
+    { a: undefined, 'a/b': 'x', '/a/b': 'x' },
+    { path: 'repo:acme/api-evil:main' },
+    { path: 'repo:acme/api:' },
+    { path: 'Repo:acme/api:main' },
+    { path: ['repo:acme/api:main'] },
+    { path: null },
+  ])('and rejects %j', async (claims) => {
+    await rejects(await issuer.sign({ ...met, ...claims }), 'claim', 'typed');
+  });
+
+  it('a member of a text is no claim', async () => {
+    await createTrust('length', { sub: ['job'], '/sub/length': [3] });
+    await rejects(await issuer.sign(), 'claim', 'length');
+  });
+});
+
+describe('the reason of a rejection', () => {
+  it('is kept with the claims that are named, if the issuer signed it', async () => {
     await createTrust('kept', { sub: ['job'], '/kubernetes.io/namespace': ['prod'] });
     const private_ = { email: 'jane@example.com' };
-    await rejects(await issuer.sign({ 'kubernetes.io': { namespace: 'test' }, ...private_ }), 'kept');
-    await rejects(await issuer.sign({ sub: 'job' }, { key: stranger.privateKey }), 'kept');
+    const wrong = { 'kubernetes.io': { namespace: 'test' }, ...private_ };
+    await rejects(await issuer.sign(wrong), 'claim', 'kept');
+    await rejects(await issuer.sign({ sub: 'job' }, { key: stranger.privateKey }), 'signature', 'kept');
     expect(await failuresOf('kept')).toMatchObject([
       {
         reason: 'the claim /kubernetes.io/namespace does not have an accepted value',
@@ -249,6 +341,34 @@ describe('a token is refused', () => {
       },
     ]);
     expect(JSON.stringify(await failuresOf('kept'))).not.toContain('jane');
+  });
+
+  it('is kept whatever the claims hold, and those of others with it', async () => {
+    await createTrust('odd', { sub: ['job'] });
+    const smileys = `${'x'.repeat(254)}${'\u{1f600}'.repeat(10)}`;
+    for (const aud of [smileys, 'a\0b', 'a\ud800b', ['a\udc00b'], { 'a\0b': 1 }, 'plain'])
+      await rejects(await issuer.sign({ aud }), 'audience', 'odd');
+    const shown = (await failuresOf('odd')).map(({ claims }) => claims.aud);
+    expect(shown).toEqual([
+      'plain',
+      '{"a\\u0000b":1}…',
+      '["a\\udc00b"]…',
+      '"a\\ud800b"…',
+      '"a\\u0000b"…',
+      `"${'x'.repeat(254)}\ufffd…`,
+    ]);
+  });
+
+  it('is kept once if the trust changes meanwhile', async () => {
+    await createTrust('changed', { sub: ['job'] });
+    const directory = gateway.gateway.app.get(TrustDirectory);
+    const before = directory.find('changed')!;
+    await gateway.admin('PATCH', '/trusts/changed', { claims: { sub: ['other'] } });
+    // As a process sees it that has not heard of the change.
+    jest.spyOn(directory, 'find').mockReturnValueOnce(before);
+    expect((await exchange(gateway, 'changed', await issuer.sign())).status).toBe(400);
+    jest.restoreAllMocks();
+    expect(await failuresOf('changed')).toHaveLength(1);
   });
 });
 

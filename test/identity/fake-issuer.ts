@@ -1,3 +1,4 @@
+import { KeyObject, sign } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose';
@@ -43,11 +44,21 @@ export class FakeIssuer {
 
   /** A token of this issuer for a job, with these claims in place of the usual ones; undefined leaves one out. */
   async sign(claims: Record<string, unknown> = {}, { header = {}, key }: SignOptions = {}): Promise<string> {
-    const all = { iss: this.url, sub: 'job', aud: 'gateway', iat: nowS(), exp: nowS() + 300, ...claims };
-    const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
-    return new SignJWT(given)
+    return new SignJWT(this.claimsWith(claims))
       .setProtectedHeader({ alg: 'RS256', kid: this.publicJwk.kid!, typ: 'JWT', ...header })
       .sign(key ?? this.privateKey);
+  }
+
+  claimsWith(claims: Record<string, unknown> = {}): Record<string, unknown> {
+    const all = { iss: this.url, sub: 'job', aud: 'gateway', iat: nowS(), exp: nowS() + 300, ...claims };
+    return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  }
+
+  /** A token of exactly these texts with a good RS256 signature, whatever the header says. */
+  signTexts(header: string, payload: string): string {
+    const signed = [header, payload].map((text) => Buffer.from(text).toString('base64url')).join('.');
+    const signature = sign('sha256', Buffer.from(signed), KeyObject.from(this.privateKey));
+    return `${signed}.${signature.toString('base64url')}`;
   }
 
   stop(): Promise<unknown> {

@@ -66,9 +66,11 @@ export function namedClaims({ claims }: IdentityToken, trust: Terms): Record<str
   );
 }
 
+/** As jsonb can hold it: no escape for U+0000 or for half a character. Of other values, the beginning of their JSON. */
 function shown(value: unknown): unknown {
   const text = JSON.stringify(value);
-  return text.length > MAX_SUBJECT ? `${text.slice(0, MAX_SUBJECT)}…` : value;
+  if (text.length <= MAX_SUBJECT && !/\\u(?:0000|d[89a-f])/.test(text)) return value;
+  return `${text.slice(0, MAX_SUBJECT).toWellFormed()}…`;
 }
 
 /** A NumericDate (RFC 7519 2). */

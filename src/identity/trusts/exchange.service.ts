@@ -100,9 +100,11 @@ export class ExchangeService implements OnApplicationShutdown {
     const token = readIdentityToken(text);
     const trust = this.directory.find(name);
     if (trust === undefined) throw new RejectedToken('unknown_trust', 'no trust has this name');
+    // First, so that nothing is read from an issuer that is no longer trusted.
+    if (!trust.enabled) throw new RejectedToken('disabled', 'the trust is disabled');
     await this.verify(trust, token);
+    let isRepeated = false;
     try {
-      if (!trust.enabled) throw new RejectedToken('disabled', 'the trust is disabled');
       const { subject, from, until } = checkClaims(token, trust, address);
       const request = { trustId: trust.id, version: trust.version, subject, from, until };
       const issued = await issueToken(this.dataSource, request);
@@ -114,8 +116,8 @@ export class ExchangeService implements OnApplicationShutdown {
         await this.directory.refresh();
         const present = this.directory.find(name);
         // Changed since this process read it: once more, on its present terms.
-        if (mayRepeat && present !== undefined && present.version !== trust.version)
-          return await this.issue(name, text, address, false);
+        isRepeated = mayRepeat && present !== undefined && present.version !== trust.version;
+        if (isRepeated) return await this.issue(name, text, address, false);
         throw new RejectedToken('disabled', 'the trust, its key or its team is disabled, expired or revoked');
       }
       if (issued.full) return { kind: 'busy', retryAfter: issued.waitS };
@@ -123,7 +125,7 @@ export class ExchangeService implements OnApplicationShutdown {
         ? new RejectedToken('expired', 'it has expired')
         : new RejectedToken('not_yet_valid', 'its iat or nbf is in the future');
     } catch (error) {
-      if (error instanceof RejectedToken && this.directory.find(name)?.id === trust.id)
+      if (error instanceof RejectedToken && !isRepeated && this.directory.find(name)?.id === trust.id)
         this.failures.note(trust.id, wordsOf(error), namedClaims(token, trust));
       throw error;
     }

@@ -10,7 +10,7 @@ import {
   timestamp,
   version,
 } from '../../admin/fields.schema.js';
-import { parseCidrList } from '../../platform/cidr.js';
+import { isNetwork, parseCidrList } from '../../platform/cidr.js';
 import { issuerProblem } from './issuer-url.js';
 import { keysProblem } from './jwks.js';
 import { type ClaimConditions, type PublicKeys, TRUST_PRESETS } from './trust.entity.js';
@@ -82,14 +82,19 @@ export const trustPageSchema = pageOf('TrustPage', trustSchema);
 const CLAIMS = 'must be an object of claims with their accepted values, such as {"ref": ["refs/heads/main"]}';
 const VALUE = 'must be text, a number, true or false';
 
+/** Half of a surrogate pair is no character, and jsonb cannot hold it. */
+const text = (message: string) =>
+  z
+    .string()
+    .min(1, message)
+    .max(MAX_TEXT, message)
+    .refine((value) => value.isWellFormed(), message);
+
 const claims = z
   .record(
-    z.string().min(1, CLAIMS).max(MAX_TEXT, CLAIMS),
+    text(CLAIMS),
     z
-      .array(
-        z.union([z.string().min(1, VALUE).max(MAX_TEXT, VALUE), z.number(), z.boolean()], VALUE),
-        'must be a list of accepted values',
-      )
+      .array(z.union([text(VALUE), z.number(), z.boolean()], VALUE), 'must be a list of accepted values')
       .min(1, 'must have at least one accepted value')
       .max(MAX_VALUES, `must not have more than ${MAX_VALUES} values`),
     CLAIMS,
@@ -98,12 +103,14 @@ const claims = z
   .transform((all): ClaimConditions => all);
 
 const CIDRS = 'must be a list of networks or addresses, such as ["10.0.0.0/8"]';
+const HOST_BITS = 'must name networks by their first address: 10.1.2.0/24, not 10.1.2.3/24';
 const cidrs = z
   .array(z.string(CIDRS), CIDRS)
   .min(1, `${CIDRS}; leave it out to allow all`)
   .max(100, 'must not have more than 100 networks')
   .refine((all) => all.every((one) => parseCidrList(one)?.length === 1), CIDRS)
-  .transform((all) => all.map((one) => parseCidrList(one)![0]!));
+  .transform((all) => all.map((one) => parseCidrList(one)![0]!))
+  .refine((all) => all.every(isNetwork), HOST_BITS);
 
 const issuer = z.string('must be a URL').superRefine((text, context) => {
   const message = issuerProblem(text);
