@@ -18,60 +18,125 @@ afterAll(() => gateway.stop());
 let names = 0;
 const trust = (body: object) => ({ name: `trust ${++names}`, key: 'default/ci', ...body });
 
-async function fieldsOf(body: object): Promise<string[]> {
-  const answer = await call(gateway, 'POST', '/trusts', trust(body));
-  expect(answer.status).toBe(400);
-  return fieldsOfAnswer(answer);
+/** What is wrong with a trust that cannot be created: one thing, so that no other hides that it is checked. */
+async function problemOf(body: object): Promise<string> {
+  const { status, body: answer } = await call(gateway, 'POST', '/trusts', trust(body));
+  expect(status).toBe(400);
+  expect(answer.error.details).toHaveLength(1);
+  const [{ field, message }] = answer.error.details as [{ field: string; message: string }];
+  return `${field}: ${message}`;
 }
 
 const REF = { ref: ['refs/heads/main'] };
+const SUB = { sub: ['a'] };
+const GITHUB = 'https://token.actions.githubusercontent.com';
+const PART = 'may contain * only at its end, after : or /';
+const REFS = 'to accept every branch and pull request, set any_ref';
 
 describe('a trust cannot be created', () => {
   const cases: [string, object, string][] = [
-    ['without who the caller is', { issuer: 'https://a.example', claims: { role: ['x'] } }, 'claims'],
-    ['for any subject', { issuer: 'https://a.example', claims: { sub: ['*'] } }, 'claims.sub'],
+    ['without conditions', { issuer: 'https://a.example', claims: {} }, 'claims: must name sub:'],
+    [
+      'without who the caller is',
+      { issuer: 'https://a.example', claims: { role: ['x'] } },
+      'claims: must name sub:',
+    ],
+    [
+      'with a pointer to who the caller is',
+      { issuer: 'https://a.example', claims: { '/sub': ['x'] } },
+      'claims: must name sub:',
+    ],
+    ['for any subject', { issuer: 'https://a.example', claims: { sub: ['*'] } }, `claims.sub: ${PART}`],
     [
       'for GitHub without an ID',
       { preset: 'github', claims: { repository: ['acme/api'], ...REF } },
-      'claims',
+      'claims: must name repository_id or repository_owner_id:',
     ],
-    ['for GitHub without a ref', { preset: 'github', claims: { repository_id: ['1'] } }, 'claims'],
+    [
+      'for GitHub without a ref',
+      { preset: 'github', claims: { repository_id: ['1'] } },
+      `claims: must name ref, environment, workflow_ref or job_workflow_ref; ${REFS}`,
+    ],
+    [
+      'for a GitHub of its own without an ID',
+      { preset: 'github', issuer: 'https://github.example/_services/token', claims: { ...SUB, ...REF } },
+      'claims: must name repository_id or repository_owner_id:',
+    ],
     [
       'for GitLab without a project',
       { preset: 'gitlab', claims: { project_path: ['a/b'], ...REF } },
-      'claims',
+      'claims: must name project_id or namespace_id:',
     ],
-    ['for GitLab without a ref', { preset: 'gitlab', claims: { project_id: ['1'] } }, 'claims'],
     [
-      'for GitHub as any other issuer',
-      { issuer: 'https://token.actions.githubusercontent.com', claims: { sub: ['repo:acme/api:*'] } },
-      'claims',
+      'for GitLab without a ref',
+      { preset: 'gitlab', claims: { project_id: ['1'] } },
+      `claims: must name ref, ref_protected, environment or ci_config_ref_uri; ${REFS}`,
+    ],
+    ...[GITHUB, `${GITHUB}/`, `${GITHUB}/acme`].map((issuer): [string, object, string] => [
+      `for GitHub as any other issuer (${issuer})`,
+      { issuer, claims: { sub: ['repo:acme/api:*'], ...REF } },
+      'claims: must name repository_id or repository_owner_id:',
+    ]),
+    [
+      'for GitHub as any other issuer without a ref',
+      { preset: 'kubernetes', issuer: GITHUB, claims: { ...SUB, repository_id: ['1'] } },
+      `claims: must name ref, environment, workflow_ref or job_workflow_ref; ${REFS}`,
+    ],
+    [
+      'for GitLab as any other issuer',
+      { issuer: 'https://gitlab.com', claims: { ...SUB, ...REF } },
+      'claims: must name project_id or namespace_id:',
+    ],
+    [
+      'for GitLab as any other issuer without a ref',
+      { issuer: 'https://gitlab.com', claims: { ...SUB, project_id: ['1'] } },
+      `claims: must name ref, ref_protected, environment or ci_config_ref_uri; ${REFS}`,
+    ],
+    [
+      'for Google without an account',
+      { preset: 'google', claims: { hd: ['a'] } },
+      'claims: must name sub or email:',
+    ],
+    [
+      'for Google as Azure',
+      { preset: 'azure', issuer: 'https://accounts.google.com', claims: { oid: ['1'] } },
+      'claims: must name sub or email:',
+    ],
+    [
+      'for Azure without an account',
+      { preset: 'azure', issuer: 'https://login.microsoftonline.com/1/v2.0', claims: { tid: ['1'] } },
+      'claims: must name sub or oid:',
+    ],
+    [
+      'for AWS without a role',
+      { preset: 'aws', issuer: 'https://a.example', claims: { account: ['1'] } },
+      'claims: must name sub:',
     ],
     [
       'for Buildkite without an ID',
-      { issuer: 'https://agent.buildkite.com', claims: { sub: ['a'] } },
-      'claims',
+      { issuer: 'https://agent.buildkite.com', claims: SUB },
+      'claims: must name organization_id or pipeline_id:',
     ],
     [
       'for CircleCI without a project',
-      { issuer: 'https://oidc.circleci.com/org/1', claims: { sub: ['a'] } },
-      'claims',
+      { issuer: 'https://oidc.circleci.com/org/1', claims: SUB },
+      'claims: must name oidc.circleci.com/project-id:',
     ],
     [
       'for Terraform Cloud without an ID',
-      { issuer: 'https://app.terraform.io', claims: { sub: ['a'] } },
-      'claims',
+      { issuer: 'https://app.terraform.io', claims: SUB },
+      'claims: must name terraform_organization_id, terraform_project_id or terraform_workspace_id:',
     ],
-    [
-      'for a part of a name',
-      { preset: 'oidc', issuer: 'https://a.example', claims: { sub: ['repo:acme/api*'] } },
-      'claims.sub',
-    ],
-    [
-      'for a part of an ID',
-      { preset: 'github', claims: { repository_id: ['82/*'], ...REF } },
-      'claims.repository_id',
-    ],
+    ...['repo:acme/api*', 'repo:*:main', 'a:**', '*:main'].map((sub): [string, object, string] => [
+      `for a part of a name (${sub})`,
+      { issuer: 'https://a.example', claims: { sub: ['b', sub] } },
+      `claims.sub: ${PART}`,
+    ]),
+    ...['repository_id', '/repository/id', 'oid', 'project-id'].map((name): [string, object, string] => [
+      `for a part of an ID (${name})`,
+      { preset: 'github', claims: { repository_id: ['1'], ...REF, [name]: ['82/*'] } },
+      `claims.${name}: must not contain *, because a part of an ID is the ID of somebody else`,
+    ]),
     [
       'for all service accounts of a namespace',
       {
@@ -79,37 +144,64 @@ describe('a trust cannot be created', () => {
         issuer: 'https://k.example',
         claims: { sub: ['system:serviceaccount:prod:*'] },
       },
-      'claims.sub',
+      'claims.sub: must not contain *: name each service account',
     ],
     [
       'for ID tokens of the console',
-      { issuer: 'https://a.example', audience: 'console', claims: { sub: ['a'] } },
-      'audience',
+      { issuer: 'https://a.example', audience: 'console', claims: SUB },
+      'audience: must not be OIDC_CLIENT_ID',
     ],
-    ['without an issuer', { claims: { sub: ['a'] } }, 'issuer'],
+    ['without an issuer', { claims: SUB }, 'issuer: must be given'],
     [
       'for every tenant of Azure',
-      { issuer: 'https://login.microsoftonline.com/common/v2.0', claims: { sub: ['a'] } },
-      'issuer',
+      { issuer: 'https://login.microsoftonline.com/common/v2.0', claims: SUB },
+      'issuer: must name one tenant',
+    ],
+    ...['https://169.254.169.254', 'http://0.0.0.0:8080', 'https://[fd00:ec2::254]', 'http://2852039166'].map(
+      (issuer): [string, object, string] => [
+        `for an issuer at a metadata address (${issuer})`,
+        { issuer, claims: SUB },
+        'issuer: must not point to a link-local, unspecified, multicast or cloud metadata address',
+      ],
+    ),
+    [
+      'for a public issuer over plain HTTP',
+      { issuer: 'http://192.0.2.1', claims: SUB },
+      'issuer: must use https:// for a public address',
     ],
     [
-      'for an issuer at a metadata address',
-      { issuer: 'https://169.254.169.254', claims: { sub: ['a'] } },
-      'issuer',
+      'for an address that is no network',
+      { issuer: 'https://a.example', claims: SUB, cidrs: ['10.0.0.0/8', '10.1.2.3/8'] },
+      'cidrs: must name networks by their first address',
     ],
-    ['for a public issuer over plain HTTP', { issuer: 'http://192.0.2.1', claims: { sub: ['a'] } }, 'issuer'],
+    [
+      'for an IPv6 address that is no network',
+      { issuer: 'https://a.example', claims: SUB, cidrs: ['2001:db8::1/127'] },
+      'cidrs: must name networks by their first address',
+    ],
+    [
+      'for half a character',
+      { issuer: 'https://a.example', claims: { sub: ['\ud800'] } },
+      'claims.sub.0: must be text, a number, true or false',
+    ],
   ];
-  it.each(cases)('%s', async (_, body, field) => {
-    expect(await fieldsOf(body)).toContain(field);
+  it.each(cases)('%s', async (_, body, problem) => {
+    expect(await problemOf(body)).toContain(problem);
   });
 
   it('with keys that sign', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const jwk = { ...privateKey.export({ format: 'jwk' }), kid: 'one' };
     const rest = { issuer: 'https://a.example', claims: { sub: ['a'] } };
-    expect(await fieldsOf({ ...rest, jwks: { keys: [jwk] } })).toEqual(['jwks']);
-    const secret = { kty: 'oct', k: 'c2VjcmV0', kid: 'one' };
-    expect(await fieldsOf({ ...rest, jwks: { keys: [secret] } })).toEqual(['jwks']);
+    const secret = 'jwks: must contain public keys only';
+    expect(await problemOf({ ...rest, jwks: { keys: [jwk] } })).toContain(secret);
+    const { d: _, ...good } = jwk;
+    const oct = { kty: 'oct', kid: 'two' };
+    expect(await problemOf({ ...rest, jwks: { keys: [good, oct] } })).toContain(secret);
+    expect(await problemOf({ ...rest, jwks: { keys: [good, { ...good, k: 'c2VjcmV0' }] } })).toContain(
+      secret,
+    );
+    await gateway.admin('POST', '/trusts', trust({ ...rest, jwks: { keys: [good] } }));
   });
 
   it('for a key that is revoked or does not exist', async () => {
@@ -157,6 +249,11 @@ it('cannot be changed to conditions that it could not be created with', async ()
     trust({ preset: 'github', claims: { repository_id: ['1'], ...REF } }),
   );
   const change = (body: object) => call(gateway, 'PATCH', `/trusts/${id}`, body);
+  expect((await change({ claims: { repository_id: ['1/*'], ...REF } })).status).toBe(400);
+  expect((await change({ cidrs: ['10.1.2.3/8'] })).status).toBe(400);
+  expect(
+    (await change({ cidrs: ['10.0.0.0/8', '2001:db8::/32', '::ffff:10.0.0.0/104', '0.0.0.0/0'] })).status,
+  ).toBe(200);
   expect((await change({ claims: { repository: ['acme/api'], ...REF } })).status).toBe(400);
   expect((await change({ claims: { repository_id: ['1'] } })).status).toBe(400);
   expect((await change({ claims: { repository_id: ['1'] }, any_ref: true })).status).toBe(200);
