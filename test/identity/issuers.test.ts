@@ -193,6 +193,7 @@ describe('the keys of an issuer', () => {
     expect(isAnswered).toBe(false);
     expect((await answer).status).toBe(503);
     await eventually(() => isClosed);
+    await gateway.admin('DELETE', `/trusts/${waiting}`);
   });
 
   it('are not read from a name that has another address by then', async () => {
