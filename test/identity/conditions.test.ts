@@ -127,11 +127,13 @@ describe('a trust cannot be created', () => {
       { issuer: 'https://app.terraform.io', claims: SUB },
       'claims: must name terraform_organization_id, terraform_project_id or terraform_workspace_id:',
     ],
-    ...['repo:acme/api*', 'repo:*:main', 'a:**', '*:main'].map((sub): [string, object, string] => [
-      `for a part of a name (${sub})`,
-      { issuer: 'https://a.example', claims: { sub: ['b', sub] } },
-      `claims.sub: ${PART}`,
-    ]),
+    ...['repo:acme/api*', 'repo:*:main', 'repo:*:*', 'a:**', '*:main'].map(
+      (sub): [string, object, string] => [
+        `for a part of a name (${sub})`,
+        { issuer: 'https://a.example', claims: { sub: ['b', sub] } },
+        `claims.sub: ${PART}`,
+      ],
+    ),
     ...['repository_id', '/repository/id', 'oid', 'project-id'].map((name): [string, object, string] => [
       `for a part of an ID (${name})`,
       { preset: 'github', claims: { repository_id: ['1'], ...REF, [name]: ['82/*'] } },

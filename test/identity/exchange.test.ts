@@ -145,6 +145,7 @@ describe('a token is rejected', () => {
     ['expired', 'that has expired', () => ({ iat: nowS() - 400, exp: nowS() - 35 })],
     ['not_yet_valid', 'that is not yet valid', () => ({ nbf: nowS() + 75 })],
     ['not_yet_valid', 'from the future', () => ({ iat: nowS() + 75 })],
+    ['not_yet_valid', 'from the future, although it is valid', () => ({ iat: nowS() + 75, nbf: nowS() })],
     ['lifetime', 'without iat', () => ({ iat: undefined })],
     ['lifetime', 'without exp', () => ({ exp: undefined })],
     ['lifetime', 'whose exp is text', () => ({ exp: String(nowS() + 300) })],
@@ -321,9 +322,12 @@ describe('the conditions of a trust are held against the JSON of a token', () =>
     await rejects(await issuer.sign({ ...met, ...claims }), 'claim', 'typed');
   });
 
-  it('a member of a text is no claim', async () => {
+  it('a member of a text or of a list is no claim', async () => {
     await createTrust('length', { sub: ['job'], '/sub/length': [3] });
     await rejects(await issuer.sign(), 'claim', 'length');
+    await createTrust('first', { sub: ['job'], '/groups/0': ['a'] });
+    await rejects(await issuer.sign({ groups: ['a'] }), 'claim', 'first');
+    expect((await exchange(gateway, 'first', await issuer.sign({ groups: { 0: 'a' } }))).status).toBe(200);
   });
 });
 
