@@ -278,7 +278,7 @@ describe('a token is rejected', () => {
   it('from an address outside the networks of the trust', async () => {
     await createTrust('near', { sub: ['job'] }, { cidrs: ['127.0.0.0/8', '2001:db8::/32'] });
     const from = async (address: string | null) => {
-      const headers = address === null ? {} : { 'x-forwarded-for': address };
+      const headers: Record<string, string> = address === null ? {} : { 'x-forwarded-for': address };
       return (await exchange(gateway, 'near', await issuer.sign(), {}, headers)).status;
     };
     expect([await from(null), await from('2001:db8::7')]).toEqual([200, 200]);
