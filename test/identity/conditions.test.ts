@@ -215,6 +215,19 @@ describe('a trust cannot be created', () => {
     const revoked = await call(gateway, 'POST', '/trusts', { ...trust(rest), key: id });
     expect(revoked.status).toBe(409);
   });
+
+  it('for the key of the sign-ins of a person, which it would outlive', async () => {
+    const { id } = await gateway.admin<{ id: string }>('POST', '/keys', { team: 'default', name: 'jane' });
+    await gateway.database.query(
+      `WITH jane AS (INSERT INTO person (id, issuer, subject, name) VALUES (gen_random_uuid(), 'i', 's', 'Jane') RETURNING id)
+       UPDATE gateway_key SET origin = 'sign_in', person_id = jane.id FROM jane WHERE gateway_key.id = $1`,
+      [id],
+    );
+    const made = trust({ issuer: 'https://a.example', claims: { sub: ['a'] } });
+    expect(await call(gateway, 'POST', '/trusts', { ...made, key: id })).toMatchObject({ status: 409 });
+    await gateway.admin('POST', '/trusts', made);
+    expect(await call(gateway, 'PATCH', `/trusts/${made.name}`, { key: id })).toMatchObject({ status: 409 });
+  });
 });
 
 it('that is unknown is reported before its unknown key', async () => {

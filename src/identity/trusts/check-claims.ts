@@ -35,14 +35,15 @@ export function checkClaims(
   if (iss !== trust.issuer) throw new RejectedToken('issuer', 'its iss is not the issuer of the trust');
   const audience: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
   if (audience !== trust.audience)
-    throw new RejectedToken('audience', 'its aud is not the audience of the trust, and no other');
+    throw new RejectedToken('audience', 'its aud must be the audience of the trust, and nothing else');
   // A logout token is signed with the same keys (OpenID Connect Back-Channel Logout 2.4).
   if ((typeof typ === 'string' && /(?:^|\/)logout\+jwt$/i.test(typ)) || Object.hasOwn(claims, 'events'))
     throw new RejectedToken('type', 'it is a logout token or another event');
   if (typeof sub !== 'string' || sub === '') throw new RejectedToken('subject', 'its sub is not text');
   if (!isTime(iat) || !isTime(exp) || (nbf !== undefined && !isTime(nbf)))
     throw new RejectedToken('lifetime', 'its iat or exp is missing, or a time is no number');
-  if (exp <= iat || exp - iat > trust.longestJwtMinutes * 60)
+  if (exp <= iat) throw new RejectedToken('lifetime', 'its exp is not after its iat');
+  if (exp - iat > trust.longestJwtMinutes * 60)
     throw new RejectedToken('lifetime', `it lives longer than ${trust.longestJwtMinutes} minutes`);
   if (!isFrom(address, trust.cidrs))
     throw new RejectedToken('address', 'the client is in none of the networks of the trust');

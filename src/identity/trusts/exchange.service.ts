@@ -11,7 +11,7 @@ import { keptAddress, networkOf } from '../../platform/client-address.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../../platform/with-timeout.js';
 import { checkClaims, namedClaims } from './check-claims.js';
 import { ALGORITHMS, RejectedToken, readIdentityToken, type IdentityToken } from './identity-token.js';
-import { issueToken } from './issued-tokens.js';
+import { issueToken, mayIssue } from './issued-tokens.js';
 import { IssuerKeys } from './issuer-keys.service.js';
 import { type KnownTrust, TrustDirectory } from './trust-directory.service.js';
 import { TrustFailures } from './trust-failures.service.js';
@@ -21,6 +21,7 @@ import type { TokenVerdict } from './trusts.schema.js';
 const PER_SECOND = 50;
 const USES_MS = 10_000;
 const LOG_MS = 60_000;
+const ENDED = 'the trust, its key or its team is disabled, expired or revoked';
 
 /** Locked in one order, so that replicas never wait for each other. */
 const WRITE_USES = `
@@ -118,7 +119,7 @@ export class ExchangeService implements OnApplicationShutdown {
         // Changed since this process read it: once more, on its present terms.
         isRepeated = mayRepeat && present !== undefined && present.version !== trust.version;
         if (isRepeated) return await this.issue(name, text, address, false);
-        throw new RejectedToken('disabled', 'the trust, its key or its team is disabled, expired or revoked');
+        throw new RejectedToken('disabled', ENDED);
       }
       if (issued.full) return { kind: 'busy', retryAfter: issued.waitS };
       throw issued.now > until
@@ -138,10 +139,12 @@ export class ExchangeService implements OnApplicationShutdown {
       const trust = this.directory.find(name);
       if (trust === undefined) throw new RejectedToken('unknown_trust', 'no trust has this name');
       await this.verify(trust, token);
+      if (!trust.enabled) throw new RejectedToken('disabled', 'the trust is disabled');
       const { subject, from, until } = checkClaims(token, { ...trust, cidrs: null }, null);
       const now = Date.now() / 1000;
       if (now > until) throw new RejectedToken('expired', 'it has expired');
       if (now < from) throw new RejectedToken('not_yet_valid', 'its iat or nbf is in the future');
+      if (!(await mayIssue(this.dataSource, trust.id))) throw new RejectedToken('disabled', ENDED);
       return { accepted: true, reason: null, detail: null, subject };
     } catch (error) {
       if (!(error instanceof RejectedToken)) throw error;

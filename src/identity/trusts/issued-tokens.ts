@@ -3,6 +3,14 @@ import type { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { digestKey, generateKey, shownPrefix } from '../../keys/key-secret.js';
 
+/** Whether the trust `tr` of the key `k` of the team `t` may issue tokens. */
+const MAY_ISSUE = `tr.enabled AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
+      AND COALESCE(k.expires_at > now(), true)`;
+
+const FIND_ISSUER = `
+  SELECT FROM team t JOIN gateway_key k ON k.team_id = t.id JOIN trust tr ON tr.key_id = k.id
+  WHERE tr.id = $1 AND ${MAY_ISSUE}`;
+
 /**
  * Issues a token if its trust, key and team still allow it: their rows are locked until the transaction ends, so that a change
  * that ends them comes before the token or after it. FROM names them in the order in which `apply` locks their tables. `now` is
@@ -13,8 +21,7 @@ const ISSUE = `
     SELECT tr.id AS trust_id, tr.key_id, tr.max_live,
            LEAST(now() + make_interval(mins => tr.token_minutes), k.expires_at) AS expires_at
     FROM team t JOIN gateway_key k ON k.team_id = t.id JOIN trust tr ON tr.key_id = k.id
-    WHERE tr.id = $1 AND tr.version = $2 AND tr.enabled
-      AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled AND COALESCE(k.expires_at > now(), true)
+    WHERE tr.id = $1 AND tr.version = $2 AND ${MAY_ISSUE}
     FOR SHARE OF tr, t, k),
   live AS MATERIALIZED (
     SELECT count(*) AS tokens, min(expires_at) AS first_end FROM (
@@ -70,6 +77,11 @@ interface Row {
   full: boolean | null;
   wait_s: number | null;
   life_s: number | null;
+}
+
+/** Whether a trust, its key and its team allow tokens now. @throws errors of the database */
+export async function mayIssue(dataSource: DataSource, trustId: string): Promise<boolean> {
+  return (await dataSource.query<object[]>(FIND_ISSUER, [trustId])).length > 0;
 }
 
 /**

@@ -24,7 +24,7 @@ import type { NewTrust, TrustChange, TrustFailureView, TrustView } from './trust
 
 /** Locked before their trust, as `apply` locks the tables. */
 const FIND_KEYS = `
-  SELECT k.id, k.revoked_at IS NOT NULL AS revoked FROM gateway_key k JOIN team t ON t.id = k.team_id
+  SELECT k.id, k.revoked_at IS NOT NULL AS revoked, k.origin = 'sign_in' AS personal FROM gateway_key k JOIN team t ON t.id = k.team_id
   WHERE k.id::text = $1 OR t.name || '/' || k.name = $1 FOR KEY SHARE OF k`;
 
 /** IS_ENABLED for tokens of trusts alone: the joins and the choice for other kinds take as long as the rest. */
@@ -229,14 +229,17 @@ async function find(manager: EntityManager, nameOrId: string): Promise<TrustView
   return data[0]!;
 }
 
-/** @throws ServiceError not_found, conflict for a revoked key, invalid if two keys are called so */
+/** @throws ServiceError not_found; conflict for a revoked key, and for one of sign-ins; invalid if two keys are called so */
 async function keyOf(manager: EntityManager, key: string): Promise<string> {
-  const found = await manager.query<{ id: string; revoked: boolean }[]>(FIND_KEYS, [key]);
+  const found = await manager.query<{ id: string; revoked: boolean; personal: boolean }[]>(FIND_KEYS, [key]);
   if (found.length === 0)
     throw ServiceError.of('not_found', 'key', 'no key has this ID or team/name; list the keys to find it');
   if (found.length > 1) throw ServiceError.of('invalid', 'key', 'is the name of two keys; give the ID');
   if (found[0]!.revoked)
     throw ServiceError.of('conflict', 'key', 'this key is revoked permanently; choose another');
+  // It would outlive the access of its person, and `apply` does not know it.
+  if (found[0]!.personal)
+    throw ServiceError.of('conflict', 'key', 'this key is for the sign-ins of a person; choose another');
   return found[0]!.id;
 }
 
