@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import pg from 'pg';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { eventually, soon } from '../support/eventually.js';
@@ -137,7 +138,16 @@ describe('the pages of a request', () => {
     const stranger = await pageOf('stranger');
     expect([stranger.status, textOf(stranger)]).toEqual([403, expect.stringContaining('nowhere')]);
     // An administrator of the console who is in no team.
-    expect((await pageOf('ada')).status).toBe(403);
+    const warn = jest.spyOn(Logger.prototype, 'warn');
+    const ada = await pageOf('ada');
+    expect([ada.status, textOf(ada)]).toEqual([
+      403,
+      expect.stringMatching(/You are <strong>sso:ada.*Your groups name no team\./s),
+    ]);
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringMatching(/^sso:ada@example\.com may not sign in from a client: .*\["llm-admins"\].*team-/),
+    );
+    warn.mockRestore();
     expect((await pageOf('hidden')).status).toBe(403);
   });
 });

@@ -227,14 +227,19 @@ export class OidcService {
 
   /** What an administrator needs to find the mistake in the mapping or at the provider. Texts of the provider are quoted. */
   private tellMissing(name: string, groups: readonly string[], mayEnter: boolean, missing: string[]): void {
-    const quoted = (texts: readonly string[]) =>
-      JSON.stringify(texts.slice(0, MAX_LOGGED).map((text) => text.slice(0, MAX_NAME_LENGTH)));
     const teams = missing.length === 0 ? '' : ` Teams that do not exist: ${quoted(missing)}.`;
     if (mayEnter) return this.logger.log(`${name} signs in without some teams.${teams}`);
-    this.logger.warn(
-      `${name} may not sign in: no group has a role. Groups in the claim ${this.env.oidcRoleClaim}: ${quoted(groups)}. ` +
-        `Mapping: ${describeMapping(this.env)}.${teams}`,
-    );
+    this.logger.warn(`${name} may not sign in: no group has a role. ${this.describeGroups(groups)}${teams}`);
+  }
+
+  /** The same of a person who may not sign in from a client. */
+  tellNoTeam({ name, groups }: OidcIdentity): void {
+    const why = 'none of their teams has sign_in, is enabled, and is open to them';
+    this.logger.warn(`${name} may not sign in from a client: ${why}. ${this.describeGroups(groups ?? [])}`);
+  }
+
+  private describeGroups(groups: readonly string[]): string {
+    return `Groups in the claim ${this.env.oidcRoleClaim}: ${quoted(groups)}. Mapping: ${describeMapping(this.env)}.`;
   }
 
   /** Reads the provider's metadata once. After an error, the next sign-in tries again. */
@@ -302,4 +307,8 @@ function displayNameOf({ name }: Claims): string | null {
   const isReadable =
     typeof name === 'string' && name.trim() !== '' && !INVISIBLE.test(name) && name.length <= MAX_NAME_LENGTH;
   return isReadable ? name.trim() : null;
+}
+
+function quoted(texts: readonly string[]): string {
+  return JSON.stringify(texts.slice(0, MAX_LOGGED).map((text) => text.slice(0, MAX_NAME_LENGTH)));
 }

@@ -1,6 +1,6 @@
 import { PAGE_HEADERS } from '../../admin/page-headers.js';
 import { escaped, page } from '../../admin/plain-page.js';
-import type { IdentifiedRequest } from './device-requests.service.js';
+import type { IdentifiedRequest, NoTeam } from './device-requests.service.js';
 
 export const DEVICE_HEADERS = {
   ...PAGE_HEADERS,
@@ -10,6 +10,8 @@ export const DEVICE_HEADERS = {
 };
 
 const TITLE = 'Sign in a terminal';
+
+const AGAIN = '<p><a href="/device">Type another code</a></p>';
 
 /** What clients call themselves. Anybody can call theirs so. */
 const CLIENTS: Record<string, string> = { claude_code: 'Claude Code', postern: 'postern sign-in' };
@@ -96,16 +98,23 @@ export function deniedPage(): string {
   );
 }
 
-/** @param names of teams that the groups of the person name */
-export function failedPage(message: string, names: readonly string[] = []): string {
+export function failedPage(message: string): string {
+  return page('Not signed in', '', `<p class="error">${escaped(message)}</p>\n${AGAIN}`);
+}
+
+/** Says who one is, and what an administrator can do about it. */
+export function noTeamPage({ message, user, names }: NoTeam): string {
   const shown = names.slice(0, 50).map((name) => `<li><code>${escaped(name)}</code></li>`);
-  const teams =
+  const remedy =
     shown.length === 0
-      ? ''
-      : `<p>Teams that your groups name:</p><ul>${shown.join('')}</ul><p>An administrator can set <code>sign_in</code> of one of them.</p>`;
+      ? '<p>Your groups name no team. An administrator can put you into the group of a team.</p>'
+      : `<p>Teams that your groups name:</p><ul>${shown.join('')}</ul><p>An administrator can create one of them, or set its <code>sign_in</code>.</p>`;
   return page(
     'Not signed in',
     '',
-    `<p class="error">${escaped(message)}</p>\n${teams}<p><a href="/device">Type another code</a></p>`,
+    `<p class="error">You are <strong>${escaped(user)}</strong>. ${escaped(message)}</p>
+${remedy}
+<p>The log of the gateway has your groups and how they are mapped.</p>
+${AGAIN}`,
   );
 }

@@ -120,13 +120,16 @@ export interface IdentifiedRequest {
 }
 
 /** A person who is known and may not sign in here. `message` is for them. */
-export class NoSignIn extends ForbiddenException {
-  /** @param names of teams that their groups name */
+export class NoSignIn extends ForbiddenException {}
+
+/** None of the teams of a person lets them in. */
+export class NoTeam extends NoSignIn {
+  /** @param user who it is @param names of teams that their groups name */
   constructor(
-    message: string,
-    readonly names: readonly string[] = [],
+    readonly user: string,
+    readonly names: readonly string[],
   ) {
-    super(message);
+    super('None of your teams lets you sign in from a client.');
   }
 }
 
@@ -216,7 +219,7 @@ export class DeviceRequests {
       const [known] = await manager.query<{ id: string; ended: boolean }[]>(FIND_PERSON, [issuer, subject]);
       mustNotBeEnded(known);
       const teams = await manager.query<{ id: string }[]>(FIND_TEAMS, [names, known?.id ?? null]);
-      if (teams.length === 0) throw new NoSignIn('None of your teams lets you sign in from a client.', names);
+      if (teams.length === 0) throw new NoTeam(identity.name, names);
       const name = displayName ?? email ?? subject;
       const [person] = await manager.query<[{ id: string }]>(SAVE_PERSON, [
         ...[uuidv7(), issuer, subject, name, email],

@@ -19,10 +19,11 @@ import {
   deniedPage,
   DEVICE_HEADERS,
   failedPage,
+  noTeamPage,
   toConfirmationPage,
   toProviderPage,
 } from './device-page.js';
-import { DeviceRequests, NoSignIn, REQUEST_SECONDS, RequestGone } from './device-requests.service.js';
+import { DeviceRequests, NoTeam, REQUEST_SECONDS, RequestGone } from './device-requests.service.js';
 
 /**
  * The pages on which a person confirms the request of a client: the code, single sign-on, one confirmation, in this order.
@@ -102,7 +103,10 @@ export class DeviceController {
   /** The provider has confirmed the person. */
   private async identified(identity: OidcIdentity, id: string, res: Response): Promise<void> {
     await this.attempt(res, async () => {
-      const secret = await this.requests.identify(id, identity);
+      const secret = await this.requests.identify(id, identity).catch((error: unknown) => {
+        if (error instanceof NoTeam) this.oidc.tellNoTeam(identity);
+        throw error;
+      });
       const cookie = `${this.cookie}=${secret}; Max-Age=${REQUEST_SECONDS}; ${this.attributes}`;
       res.append('set-cookie', cookie);
       this.send(res, 200, toConfirmationPage());
@@ -127,7 +131,7 @@ export class DeviceController {
     try {
       await work();
     } catch (error) {
-      if (error instanceof NoSignIn) this.send(res, 403, failedPage(error.message, error.names));
+      if (error instanceof NoTeam) this.send(res, 403, noTeamPage(error));
       else if (error instanceof HttpException) this.send(res, error.getStatus(), failedPage(error.message));
       else if (error instanceof OauthError) this.send(res, error.status, failedPage(error.description));
       else {
