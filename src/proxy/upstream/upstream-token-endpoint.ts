@@ -109,8 +109,9 @@ export class UpstreamTokenEndpoint extends TokenEndpoint {
         error instanceof ForbiddenAddress
           ? { code: 'forbidden_address', message: error.message }
           : verdictOfError(error);
-      // The sentences are about a provider's URL.
+      // The sentences are about a provider's URL, and others follow.
       const said = message
+        .replace(/\.$/, '')
         .replace(/\bThe provider\b/, 'It')
         .replace(/\bthe provider\b/, 'the token endpoint');
       throw new TokenError(`the token endpoint did not respond (${code}): ${said}`, { cause: error });
