@@ -166,8 +166,8 @@ const BASE = '/admin/v1/';
 /** What the API takes for a list without a `limit`. The client takes more. */
 const DEFAULT_LIMIT = 50;
 
-/** In one line, with the remedy. */
-function whyUnreachable(error: unknown): string {
+/** In one line, with the remedy. @param error of fetch */
+export function whyUnreachable(error: unknown): string {
   const { cause = error } = error as { cause?: unknown };
   if ((cause as { code?: unknown }).code === 'ERR_SSL_WRONG_VERSION_NUMBER')
     return 'it does not speak TLS; begin its URL with http:// if it is on this machine';

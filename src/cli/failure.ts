@@ -26,15 +26,24 @@ function apiErrorLines({ status, message, details }: ApiError, command: Command 
   });
 }
 
-/** The option or the argument of a command that a field of the admin API comes from. */
+/** The option or the argument of a command that a field of the admin API comes from, as in `--sign-in: days`. */
 function inputName(field: string, command: Command | null): string {
   const name = optionName(field, command);
   const [first] = command?.registeredArguments ?? [];
   // Before the options: every command has the option --url.
   if (first?.name() === name) return `<${name}>`;
-  if (command?.options.some(({ long }) => long === `--${name}`)) return `--${name}`;
-  return first !== undefined && (field === 'id' || field === 'key') ? `<${first.name()}>` : field;
+  if (command?.options.some(({ long }) => long === `--${name}`)) {
+    const [, ...members] = field.split('.');
+    return members.length > 0 && HAVE_MEMBERS.has(name) ? `--${name}: ${members.join('.')}` : `--${name}`;
+  }
+  return first !== undefined && OF_THE_ARGUMENT.has(field) ? `<${first.name()}>` : field;
 }
+
+/** Options that set several fields, so that the name of the option alone does not say which is wrong. */
+const HAVE_MEMBERS: ReadonlySet<string> = new Set(['sign-in', 'claude-code', 'self-service', 'claim']);
+
+/** Fields of what the argument names that no option sets. */
+const OF_THE_ARGUMENT: ReadonlySet<string> = new Set(['id', 'key', 'origin', 'ended_at', 'revoked_at']);
 
 /** `cache.shared` comes from `--cache-shared`, `retry_on.0` from `--retry-on`, `auth_settings.region` from `--region`. */
 function optionName(field: string, command: Command | null): string {
@@ -47,7 +56,12 @@ function optionName(field: string, command: Command | null): string {
 }
 
 /** Options that are named otherwise than the fields that they set. */
-const RENAMED: Readonly<Record<string, string>> = { 'max-attempts': 'attempts', search: 'name' };
+const RENAMED: Readonly<Record<string, string>> = {
+  'max-attempts': 'attempts',
+  search: 'name',
+  claims: 'claim',
+  cidrs: 'cidr',
+};
 
 /** An error of the database or the folders on this machine; with a stack only if it is a bug. */
 async function localError(error: unknown): Promise<string> {

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { insertRow } from '../request-log/rows.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -197,7 +199,14 @@ describe('postern teams', () => {
     });
     expect((await cli('teams show sizes')).stdout).toMatch(/^sign-in +7d\/30m:50\/month:default$/m);
     expect((await cli('teams update sizes --sign-in often')).stderr).toMatch(/^error: --sign-in must be/);
-    expect((await cli('teams update sizes --sign-in 91d')).stderr).toContain('from 1 to 90');
+    expect((await cli('teams update sizes --sign-in 91d')).stderr).toBe(
+      'error: --sign-in: days must be an integer from 1 to 90\n',
+    );
+    const settings = join(gateway.dataDir, 'claude-code.json');
+    writeFileSync(settings, '{"hooks":{}}');
+    expect((await cli(`teams update sizes --claude-code ${settings}`)).stderr).toMatch(
+      /^error: --claude-code: hooks: unknown field/,
+    );
     expect((await cli('teams update sizes --claude-code absent.json')).stderr).toContain('cannot be read');
     expect(await json('teams update sizes --sign-in none')).toMatchObject({ sign_in: null });
     const none = await cli('teams show nobody');

@@ -52,9 +52,22 @@ it('trusts are created, shown, tested, changed and deleted, for a key without a 
   expect((await remote('trusts update job --token-minutes 5')).stdout).toContain('Updated trust job');
   expect((await exchange(gateway, 'job', good)).expiresIn).toBe(300);
   expect((await remote('trusts disable job')).stdout).toBe('Trust job is disabled.\n');
+  expect((await remote('trusts test job', good)).stdout).toBe(
+    'It would be rejected: the trust is disabled.\n',
+  );
   expect((await remote('trusts enable job')).stdout).toBe('Trust job is enabled.\n');
-  const wrong = await remote('trusts create other --key default/ci --preset github --claim repository=a/b');
-  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('repository_id') as string });
+  expect((await remote('keys disable default/ci')).code).toBe(0);
+  expect((await remote('trusts test job', good)).stdout).toContain('its key or its team is disabled');
+  const create = (options: string) => remote(`trusts create other --key default/ci ${options}`);
+  expect(await create('--preset github --claim repository=a/b')).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^error: --claim must name repository_id/) as string,
+  });
+  expect((await create('--issuer https://a.example --claim sub=*')).stderr).toMatch(/^error: --claim: sub: /);
+  expect((await create('--issuer https://a.example')).stderr).toMatch(/^error: --claim: give a condition/);
+  expect((await create('--issuer https://a.example --claim sub=a --cidr x')).stderr).toMatch(
+    /^error: --cidr must be/,
+  );
   expect((await remote('trusts update job')).stderr).toContain('nothing to change');
   expect((await remote('trusts delete job --yes')).stdout).toBe('Deleted trust job.\n');
 });

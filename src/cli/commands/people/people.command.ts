@@ -151,7 +151,7 @@ function nameOf({ name, email }: PersonView): string {
 
 const COLUMNS: readonly Column<PersonView>[] = [
   { head: 'NAME', cell: ({ name }) => name, min: 12 },
-  { head: 'E-MAIL', cell: ({ email }) => email ?? '' },
+  { head: 'E-MAIL', cell: ({ email }) => email },
   { head: 'STATE', cell: ({ ended_at }) => (ended_at === null ? 'active' : 'ended') },
   { head: 'SIGN-INS', cell: ({ live_sign_ins: count }) => String(count) },
   { head: 'LAST SIGN-IN', cell: ({ last_sign_in_at: at }) => minuteTime(at) },

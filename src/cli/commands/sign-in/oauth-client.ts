@@ -1,6 +1,6 @@
-import { describeError } from '../../../errors/describe-error.js';
+import { packageVersion } from '../../../platform/package-root.js';
+import { UnreachableError, whyUnreachable } from '../../api.js';
 import { CliError } from '../../cli-error.js';
-import { UnreachableError } from '../../api.js';
 
 const TIMEOUT_MS = 15_000;
 
@@ -80,10 +80,16 @@ async function fetchJson(
   let text: string;
   try {
     // A redirect could lead a token elsewhere.
-    response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS), ...init });
+    response = await fetch(url, {
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      // The page on which the person confirms shows it.
+      headers: { 'user-agent': `postern/${packageVersion()}` },
+      ...init,
+    });
     text = await response.text();
   } catch (error) {
-    throw new UnreachableError(`${new URL(url).origin} cannot be reached: ${describeError(error)}`);
+    throw new UnreachableError(`${new URL(url).origin} cannot be reached: ${whyUnreachable(error)}`);
   }
   try {
     return {

@@ -45,7 +45,7 @@ export function trustsCommand(): Command {
     trusts
       .command('create')
       .description('create a trust')
-      .argument('<name>', 'name of the trust, which exchanges name')
+      .argument('<name>', 'name of the trust; requests for a token give it')
       .option('--preset <preset>', 'github, gitlab, kubernetes, aws, google, azure or oidc (default: oidc)'),
   )
     .option('--json', 'print the trust as JSON')
@@ -62,6 +62,8 @@ Examples:
     .action(
       action<TrustOptions>(async ({ api, out }, options, name) => {
         if (options.key === undefined) throw new CliError('--key: give the key whose tokens are issued');
+        if (Object.keys(claimsOf(options)).length === 0)
+          throw new CliError('--claim: give a condition, such as sub=system:serviceaccount:prod:worker');
         const { preset } = options;
         const body = { name, ...(preset !== undefined && { preset }), ...membersOf(options) };
         const trust = await api.post<TrustView>('trusts', body);
@@ -135,7 +137,11 @@ Examples:
   ] as const) {
     trusts
       .command(name)
-      .description(enabled ? 'issue tokens for a trust again' : 'end all tokens of a trust and issue none')
+      .description(
+        enabled
+          ? 'issue tokens for a trust again; those that it issued before and that have not expired work again'
+          : 'stop all tokens of a trust and issue none, until it is enabled',
+      )
       .argument(...TRUST_ARGUMENT)
       .option('--json', 'print the trust as JSON')
       .addHelpText('after', `\nExample:\n  postern trusts ${name} api-ci`)
