@@ -466,7 +466,7 @@ export interface paths {
         put?: never;
         /**
          * Let a person sign in again
-         * @description Keys that were revoked stay revoked.
+         * @description Also to teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.
          */
         post: operations["reopenPerson"];
         delete?: never;

@@ -312,7 +312,7 @@ describe('a token', () => {
     const { data } = await postern.admin<{ data: { id: string }[] }>('GET', '/keys?search=boss');
     await postern.admin('POST', `/keys/${data[0]!.id}/revoke`);
     expect((await begun('boss')).asked.status).toBe(403);
-    await rows(`UPDATE person SET reopened_at = now() WHERE subject = 'boss'`);
+    await postern.admin('POST', '/people/boss@example.com/reopen', {});
     await signedIn(postern, issuer, 'boss');
     const after = await postern.admin<{ data: { name: string }[] }>('GET', '/keys?search=boss');
     expect(after.data.map(({ name }) => name)).toEqual(['boss@example.com 2', 'boss@example.com']);

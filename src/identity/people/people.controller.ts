@@ -69,7 +69,8 @@ export class PeopleController {
   @ApiOperation({
     operationId: 'reopenPerson',
     summary: 'Let a person sign in again',
-    description: 'Keys that were revoked stay revoked.',
+    description:
+      'Also to teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.',
   })
   @ApiOkResponse({ standardSchema: personSchema, description: 'The person.' })
   @ApiErrors(404, 413, 415)

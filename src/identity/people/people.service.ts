@@ -79,8 +79,12 @@ const ADMIT = `
   WHERE person.ended_at IS NULL
   RETURNING id`;
 
+/** A key of sign-ins that was revoked since keeps them out of its team as well. */
 const REOPEN = `
-  UPDATE person SET ended_at = NULL, reopened_at = now(), version = version + 1 WHERE id = $1 AND ended_at IS NOT NULL
+  UPDATE person p SET ended_at = NULL, reopened_at = now(), version = version + 1
+  WHERE id = $1 AND (ended_at IS NOT NULL OR EXISTS (
+    SELECT FROM gateway_key k
+    WHERE k.person_id = p.id AND k.origin = 'sign_in' AND k.revoked_at > COALESCE(p.reopened_at, '-infinity')))
   RETURNING id`;
 
 type Row<View> = {
@@ -181,7 +185,7 @@ export class PeopleService {
     });
   }
 
-  /** Lets a person sign in again. What was revoked stays so. @throws ServiceError as end() */
+  /** Lets a person sign in again, also to teams where their key of sign-ins was revoked. What was revoked stays so. @throws ServiceError as end() */
   reopen(idOrEmail: string, by: Actor): Promise<PersonView> {
     const request = { id: idOrEmail, action: 'reopened', by };
     return audited(this.dataSource.manager, PERSON, request, async (manager, { id }) => {

@@ -108,7 +108,7 @@ export function noTeamPage({ message, user, names }: NoTeam): string {
   const remedy =
     shown.length === 0
       ? '<p>Your groups name no team. An administrator can put you into the group of a team.</p>'
-      : `<p>Teams that your groups name:</p><ul>${shown.join('')}</ul><p>An administrator can create one of them, or set its <code>sign_in</code>.</p>`;
+      : `<p>Teams that your groups name:</p><ul>${shown.join('')}</ul><p>An administrator can create one of them, or set its <code>sign_in</code>. If your key there was revoked, they can let you in again.</p>`;
   return page(
     'Not signed in',
     '',

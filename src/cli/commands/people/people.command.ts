@@ -70,7 +70,7 @@ Example:
     .option('--json', 'print the person as JSON')
     .addHelpText(
       'after',
-      '\nKeys that were revoked stay revoked.\n\nExample:\n  postern people reopen jane@example.com',
+      '\nAlso to teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.\n\nExample:\n  postern people reopen jane@example.com',
     )
     .action(
       action(async ({ api, out }, _, text) => {
