@@ -336,7 +336,7 @@ export interface paths {
         head?: never;
         /**
          * Change, disable or enable a trust
-         * @description A trust that is disabled ends all of its tokens, on every replica within one second.
+         * @description Disabling a trust stops all of its tokens, on every replica within one second. Those that have not expired work again once it is enabled: to end them, rotate the key or delete the trust.
          */
         patch: operations["changeTrust"];
         trace?: never;

@@ -58,8 +58,9 @@ it('a trust is known to every replica, and a token of one works on all until the
     await eventually(async () => (await exchange(replica, 'everywhere', await issuer.sign())).status === 404);
 });
 
-it('a trust has at most so many tokens at a time', async () => {
-  await createTrust('few', { max_live: 2 });
+it('a trust has at most so many tokens at a time, not counting those that ended with a rotation of its key', async () => {
+  const key = await gateway.admin<{ id: string }>('POST', '/keys', { team: 'default', name: 'rotated' });
+  await createTrust('few', { max_live: 2, key: key.id });
   const statuses: number[] = [];
   let last = await exchange(gateway, 'few', await issuer.sign());
   for (let i = 0; i < 3; i++) {
@@ -68,6 +69,10 @@ it('a trust has at most so many tokens at a time', async () => {
   }
   expect(statuses).toEqual([200, 200, 429]);
   expect(Number(last.headers.get('retry-after'))).toBeGreaterThan(3_000);
+  await gateway.admin('POST', `/keys/${key.id}/rotate`);
+  const after: number[] = [];
+  for (let i = 0; i < 3; i++) after.push((await exchange(gateway, 'few', await issuer.sign())).status);
+  expect(after).toEqual([200, 200, 429]);
 });
 
 it('of a flood of forged tokens, a network has 50 a second verified; others cost neither a signature nor a statement', async () => {

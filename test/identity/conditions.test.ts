@@ -182,6 +182,11 @@ describe('a trust cannot be created', () => {
       'cidrs: must name networks by their first address',
     ],
     [
+      'for a number that is not exact',
+      { issuer: 'https://a.example', claims: { ...SUB, id: [1, 9_007_199_254_740_992] } },
+      'claims.id.1: must not be a number beyond 2^53',
+    ],
+    [
       'for half a character',
       { issuer: 'https://a.example', claims: { sub: ['\ud800'] } },
       'claims.sub.0: must be text, a number, true or false',

@@ -376,6 +376,17 @@ describe('the reason of a rejection', () => {
   });
 });
 
+it('is accepted by a trust that replaces one of the same name, which a process may still know', async () => {
+  await createTrust('replaced', { sub: ['another'] });
+  const directory = gateway.gateway.app.get(TrustDirectory);
+  const before = { ...directory.find('replaced')!, claims: { sub: ['job'] } };
+  await gateway.admin('DELETE', '/trusts/replaced');
+  await createTrust('replaced', { sub: ['job'] });
+  jest.spyOn(directory, 'find').mockReturnValueOnce(before);
+  expect((await exchange(gateway, 'replaced', await issuer.sign())).status).toBe(200);
+  jest.restoreAllMocks();
+});
+
 describe('a request for a token', () => {
   const JWT = 'urn:ietf:params:oauth:token-type:jwt';
   const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange';

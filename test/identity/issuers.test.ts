@@ -51,8 +51,10 @@ describe('the keys of an issuer', () => {
   it('are those of the issuer of the trust only', async () => {
     const [one, other] = [await startIssuer('same'), await startIssuer('same')];
     const trust = await createTrust({ issuer: one.url, claims: { sub: ['job'] } });
-    await createTrust({ issuer: other.url, claims: { sub: ['job'] } });
+    const second = await createTrust({ issuer: other.url, claims: { sub: ['job'] } });
     expect(await statusOf(trust, await one.sign())).toBe(200);
+    expect(await statusOf(second, await other.sign())).toBe(200);
+    expect(await statusOf(second, await one.sign({ iss: other.url }))).toBe(400);
     expect(await statusOf(trust, await other.sign())).toBe(400);
     expect(await statusOf(trust, await other.sign({ iss: one.url }))).toBe(400);
   });
@@ -268,7 +270,12 @@ it('a cluster with a private issuer has its keys in the trust, and conditions of
   expect(
     await statusOf(trust, await cluster.sign({ ...claims, sub: 'system:serviceaccount:prod:worker2' })),
   ).toBe(400);
-  expect(cluster.asked).toEqual([]);
+  // The cluster has another key from here on.
+  const next = await startIssuer();
+  await gateway.admin('PATCH', `/trusts/${trust}`, { jwks: { keys: [next.publicJwk] } });
+  expect(await statusOf(trust, await cluster.sign(claims))).toBe(400);
+  expect(await statusOf(trust, await next.sign(claims))).toBe(200);
+  expect([cluster.asked, next.asked]).toEqual([[], []]);
 });
 
 describe('GitHub Actions', () => {

@@ -1,3 +1,4 @@
+import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { exchange, postForm, statusWith } from './exchanges.js';
@@ -78,13 +79,16 @@ it('shows none of a trust that is disabled, nor of a key that has been rotated o
   expect(await statusWith(gateway, token)).toBe(200);
   await gateway.admin('PATCH', '/trusts/jobs', { enabled: false });
   expect([await live(), (await tokens()).data]).toEqual([0, []]);
+  await soon(async () => (await statusWith(gateway, token)) === 401);
   await gateway.admin('PATCH', '/trusts/jobs', { enabled: true });
   expect(await live()).toBeGreaterThan(0);
+  await soon(async () => (await statusWith(gateway, token)) === 200);
   await gateway.admin('PATCH', `/keys/${keyId}`, { disabled: true });
   expect([await live(), (await tokens()).data]).toEqual([0, []]);
   await gateway.admin('PATCH', `/keys/${keyId}`, { disabled: false });
   await gateway.admin('POST', `/keys/${keyId}/rotate`, {});
   expect([await live(), (await tokens()).data]).toEqual([0, []]);
+  await soon(async () => (await statusWith(gateway, token)) === 401);
   // What the use of a trust changes is no change of the trust.
   const { data } = await gateway.admin<{ data: object[] }>('GET', '/audit?subject_type=trust');
   expect(data).toHaveLength(3);

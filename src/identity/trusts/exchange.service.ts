@@ -117,7 +117,7 @@ export class ExchangeService implements OnApplicationShutdown {
         await this.directory.refresh();
         const present = this.directory.find(name);
         // Changed since this process read it: once more, on its present terms.
-        isRepeated = mayRepeat && present !== undefined && present.version !== trust.version;
+        isRepeated = mayRepeat && present !== undefined && !isSame(present, trust);
         if (isRepeated) return await this.issue(name, text, address, false);
         throw new RejectedToken('disabled', ENDED);
       }
@@ -199,6 +199,11 @@ export class ExchangeService implements OnApplicationShutdown {
     const from = kept === null ? '' : `, from ${kept}`;
     this.logger.warn(`Rejected a token for ${known}: ${reason} (${detail})${from}`);
   }
+}
+
+/** Not by the version alone: a trust may have been deleted, and another one created with its name. */
+function isSame(one: KnownTrust, other: KnownTrust): boolean {
+  return one.id === other.id && one.version === other.version;
 }
 
 /** As the list of failures has it: which condition, not the whole sentence of the code. */

@@ -108,7 +108,8 @@ export class TrustsController {
   @ApiOperation({
     operationId: 'changeTrust',
     summary: 'Change, disable or enable a trust',
-    description: 'A trust that is disabled ends all of its tokens, on every replica within one second.',
+    description:
+      'Disabling a trust stops all of its tokens, on every replica within one second. Those that have not expired work again once it is enabled: to end them, rotate the key or delete the trust.',
   })
   @ApiOkResponse({ standardSchema: trustSchema, description: 'The changed trust.', headers: ETAG })
   @ApiErrors(404, 409, 413, 415)

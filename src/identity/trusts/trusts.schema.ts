@@ -80,6 +80,7 @@ export type TrustView = z.output<typeof trustSchema>;
 export const trustPageSchema = pageOf('TrustPage', trustSchema);
 
 const CLAIMS = 'must be an object of claims with their accepted values, such as {"ref": ["refs/heads/main"]}';
+const EXACT = 'must not be a number beyond 2^53, because such numbers are not exact in JSON';
 const VALUE = 'must be text, a number, true or false';
 
 /** Half of a surrogate pair is no character, and jsonb cannot hold it. */
@@ -90,11 +91,14 @@ const text = (message: string) =>
     .max(MAX_TEXT, message)
     .refine((value) => value.isWellFormed(), message);
 
+/** A larger one is read as its neighbour, which may be the ID of somebody else. */
+const number = z.number().refine((value) => Math.abs(value) <= Number.MAX_SAFE_INTEGER, EXACT);
+
 const claims = z
   .record(
     text(CLAIMS),
     z
-      .array(z.union([text(VALUE), z.number(), z.boolean()], VALUE), 'must be a list of accepted values')
+      .array(z.union([text(VALUE), number, z.boolean()], VALUE), 'must be a list of accepted values')
       .min(1, 'must have at least one accepted value')
       .max(MAX_VALUES, `must not have more than ${MAX_VALUES} values`),
     CLAIMS,
