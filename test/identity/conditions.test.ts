@@ -31,7 +31,7 @@ const REF = { ref: ['refs/heads/main'] };
 const SUB = { sub: ['a'] };
 const GITHUB = 'https://token.actions.githubusercontent.com';
 const PART = 'may contain * only at its end, after : or /';
-const REFS = 'to accept every branch and pull request, set any_ref';
+const REFS = 'to accept every branch, tag and environment, set any_ref';
 
 describe('a trust cannot be created', () => {
   const cases: [string, object, string][] = [

@@ -31,7 +31,7 @@ export function problemsOf(
       problems.push({ field: 'claims', message });
     }
     if (refs.length > 0 && !anyRef && !isNamed(refs)) {
-      const message = `must name ${listOf(refs)}; to accept every branch and pull request, set any_ref`;
+      const message = `must name ${listOf(refs)}; to accept every branch, tag and environment, set any_ref`;
       problems.push({ field: 'claims', message });
     }
   }
