@@ -30,16 +30,25 @@ it('trusts are created, shown, tested, changed and deleted, for a key without a 
   const file = join(gateway.dataDir, 'keys.json');
   writeFileSync(file, JSON.stringify({ keys: [issuer.publicJwk] }));
   const created = await remote(
-    `trusts create job --key default/ci --preset github --issuer ${issuer.url} --jwks ${file} --repository-id 7 --ref refs/heads/main refs/tags/* --claim fork=false`,
+    `trusts create job --key default/ci --preset github --issuer ${issuer.url} --jwks ${file} --repository-id 7 --ref refs/heads/main refs/tags/* --claim fork=false --claim ref_protected="true"`,
   );
   expect(created).toMatchObject({ code: 0, stderr: '' });
   expect(created.stdout).toContain('need the audience https://gateway.example.com');
   const shown = await remote('trusts show job');
   expect(shown.stdout).toMatch(/^claim ref +refs\/heads\/main, refs\/tags\/\*$/m);
   expect(shown.stdout).toMatch(/^claim fork +false$/m);
+  // As GitLab has it: text.
+  const { claims: stored } = await gateway.admin<{ claims: object }>('GET', '/trusts/job');
+  expect(stored).toMatchObject({ fork: [false], ref_protected: ['true'] });
   expect((await remote('trusts list')).stdout).toMatch(/^job +default\/ci +enabled +github/m);
 
-  const claims = { aud: 'https://gateway.example.com', repository_id: '7', ref: 'refs/tags/v1', fork: false };
+  const claims = {
+    aud: 'https://gateway.example.com',
+    repository_id: '7',
+    ref: 'refs/tags/v1',
+    fork: false,
+    ref_protected: 'true',
+  };
   const good = await issuer.sign({ ...claims, event_name: 'push' });
   const bad = await issuer.sign({ ...claims, event_name: 'pull_request_target' });
   expect((await remote('trusts test job', good)).stdout).toBe('It would be accepted, as job.\n');

@@ -212,7 +212,7 @@ function addSettings(command: Command): Command {
     .option('--jwks <file>', 'public keys of an issuer that Postern cannot reach, or none')
     .option(
       '--claim <name=value...>',
-      'a claim and an accepted value, several times for several; true and false are no text',
+      'a claim and an accepted value, several times for several; true and false are no text unless they are in double quotes',
     )
     .option('--repository-id <id>', 'of GitHub: as --claim repository_id=ID')
     .option('--repository <owner/name>', 'of GitHub: as --claim repository=OWNER/NAME, besides the ID')
@@ -270,10 +270,15 @@ function claimsOf({
     const at = one.indexOf('=');
     if (at < 1)
       throw new CliError(`--claim: ${one} must be name=value, such as sub=system:serviceaccount:prod:worker`);
-    const value = one.slice(at + 1);
-    add(one.slice(0, at), value === 'true' || value === 'false' ? value === 'true' : value);
+    add(one.slice(0, at), valueOf(one.slice(at + 1)));
   }
   return claims;
+}
+
+/** Values are text, but for true and false: in double quotes, these are text too. */
+function valueOf(text: string): string | boolean {
+  if (/^"(?:true|false)"$/.test(text)) return text.slice(1, -1);
+  return text === 'true' || text === 'false' ? text === 'true' : text;
 }
 
 /** What is not a number is sent as it is, so that the API names the rule. */
