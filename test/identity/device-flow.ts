@@ -51,11 +51,16 @@ export function nextAddress(): string {
 }
 
 /** A client begins. @param base of the client, such as /p/default */
-export async function startDevice({ url }: Where, base = '', headers: Record<string, string> = {}) {
+export async function startDevice(
+  { url }: Where,
+  base = '',
+  headers: Record<string, string> = {},
+  surface = 'claude_code',
+) {
   const response = await fetch(`${url}${base}/oauth/device_authorization`, {
     method: 'POST',
     headers: { 'user-agent': 'claude-code/2.1.330', 'x-forwarded-for': nextAddress(), ...headers },
-    body: new URLSearchParams({ surface: 'claude_code' }),
+    body: new URLSearchParams({ surface }),
   });
   return { status: response.status, body: (await response.json()) as Started, headers: response.headers };
 }

@@ -11,6 +11,7 @@ import {
   nextAddress,
   type Page,
   poll,
+  refreshOf,
   renew,
   signedIn,
   signInSettings,
@@ -103,6 +104,22 @@ describe('a code of a terminal', () => {
     expect(sessions).toHaveLength(1);
   });
 
+  it.each([
+    ['the person', `UPDATE person SET ended_at = now()`, `UPDATE person SET ended_at = NULL`],
+    ['the team', `UPDATE team SET disabled = true`, `UPDATE team SET disabled = false`],
+    ['the key', `UPDATE gateway_key SET disabled = true`, `UPDATE gateway_key SET disabled = false`],
+  ])('gives no token once %s has ended, though it was confirmed', async (_, end, undo) => {
+    const { browser, page, device } = await identified();
+    await browser.confirm(page, 'approve');
+    await rows(end);
+    const before = await rows('SELECT FROM sign_in');
+    expect(await poll(postern, device)).toMatchObject({ status: 400, error: 'invalid_grant' });
+    expect(await rows('SELECT FROM sign_in')).toHaveLength(before.length);
+    // It was for nothing else.
+    await rows(undo);
+    expect((await poll(postern, device)).status).toBe(200);
+  });
+
   it('gives no token after a denial, and cannot be confirmed any more', async () => {
     const { browser, page, device } = await identified();
     const secret = cookieOf(browser);
@@ -128,6 +145,40 @@ describe('the pages of a request', () => {
     const { browser } = await identified('boss');
     expect([...browser.cookies().keys()]).toEqual(['postern_device']);
     expect((await browser.get('/admin/v1/keys')).status).toBe(401);
+  });
+
+  it('each send no referrer, have no script, are in no frame and in no cache', async () => {
+    const { body } = await startDevice(postern);
+    const browser = new Browser(postern);
+    const code = await browser.post('/device', { user_code: body.user_code });
+    const callback = await browser.atProvider(issuer, refreshOf(code), 'jane');
+    const back = await browser.get(callback);
+    const asked = await browser.get(refreshOf(back));
+    const pages = [
+      await browser.get('/device'),
+      await browser.post('/device', { user_code: 'BBBB-BBBB' }),
+      await browser.post('/device', { user_code: body.user_code }, { 'sec-fetch-site': 'cross-site' }),
+      ...[code, back, asked, await browser.confirm(asked, 'approve')],
+      // Of a request that has ended, and a callback that was used.
+      await browser.get('/device/confirm'),
+      await browser.get(callback),
+    ];
+    expect(pages.map(({ status }) => status)).toEqual([200, 400, 403, 200, 200, 200, 200, 410, 400]);
+    for (const { headers, html } of pages) {
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('content-security-policy')).toMatch(
+        /^default-src 'none';.* frame-ancestors 'none'$/,
+      );
+      expect(html).not.toContain('<script');
+      expect(html).not.toContain(body.device_code);
+    }
+  });
+
+  it('show the name of a client as it is, also one that names a member of every object', async () => {
+    const { body } = await startDevice(postern, '', {}, 'constructor');
+    const page = await new Browser(postern).identify(issuer, body.user_code, 'jane');
+    expect(page.html).toContain('<dd>constructor, it says</dd>');
   });
 
   it('tell people who may not sign in what to do', async () => {

@@ -1,5 +1,6 @@
 import { TrustDirectory } from '../../src/identity/trusts/trust-directory.service.js';
 import { TrustFailures } from '../../src/identity/trusts/trust-failures.service.js';
+import { send } from '../admin/browser.js';
 import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -430,11 +431,11 @@ it('names the configured address in its metadata, whatever the request says', as
   const at = '/.well-known/oauth-authorization-server';
   const paths = [at, `${at}/p/default`, `/p/default${at}`];
   for (const path of paths) {
-    const response = await fetch(`${gateway.url}${path}`, {
-      headers: { 'x-forwarded-host': 'evil.example' },
-    });
+    // fetch sends the Host of the URL, whatever it is given.
+    const forged = ['Host: evil.example', 'X-Forwarded-Host: evil.example', 'Forwarded: host=evil.example'];
+    const response = await send(gateway, `GET ${path}`, forged);
     expect(response.status).toBe(200);
-    const document = (await response.json()) as { issuer: string; token_endpoint: string };
+    const document = response.json();
     const base = path === at ? '' : '/p/default';
     expect(document).toMatchObject({
       issuer: `https://gateway.example.com${base}`,

@@ -1,10 +1,10 @@
-import { generateKeyPair } from 'jose';
-import { OpenIdProvider } from '../admin/openid-provider.js';
+import { generateKeyPair, SignJWT } from 'jose';
+import { CLIENT_SECRET, OpenIdProvider } from '../admin/openid-provider.js';
 import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
-import { Browser, renew, signedIn, signInSettings, USERS } from './device-flow.js';
+import { Browser, poll, renew, signedIn, signInSettings, startDevice, USERS } from './device-flow.js';
 import { statusWith } from './exchanges.js';
 
 let provider: RawProvider;
@@ -18,6 +18,7 @@ beforeAll(async () => {
   issuer = await OpenIdProvider.start(publicUrl, USERS, { refresh: true });
   postern = await startTestGateway({ PROVIDER_URL: provider.url, ...signInSettings(issuer, publicUrl) });
   await postern.admin('PATCH', '/teams/default', { sign_in: {} });
+  browser = new Browser(postern);
 });
 afterAll(async () => {
   await postern.stop();
@@ -25,6 +26,8 @@ afterAll(async () => {
   await provider.stop();
 });
 beforeEach(async () => {
+  // A user may sign in 20 times in ten minutes.
+  if (await isSignedIn()) return;
   browser = new Browser(postern);
   const start = await browser.get('/admin/v1/oidc/start');
   await browser.get(await browser.atProvider(issuer, start.headers.get('location')!, 'jane'));
@@ -68,7 +71,7 @@ it('of a session at the provider ends what began in it, and no static key', asyn
   expect(data[0]).toMatchObject({ actor: 'oidc-logout' });
 });
 
-it('without a session ends all of a user, and with one also what is bound to none', async () => {
+it('with a session ends also what of its user is bound to none', async () => {
   const { access } = await signedIn(postern, issuer);
   const heir = await signedIn(postern, issuer, 'heir');
   await postern.database.query(`UPDATE sign_in SET idp_sid = NULL WHERE ended_at IS NULL`);
@@ -76,10 +79,42 @@ it('without a session ends all of a user, and with one also what is bound to non
   await soon(async () => (await statusWith(postern, access)) === 401);
   // Of a session that this one is not.
   expect(await isSignedIn()).toBe(true);
-  expect((await logout(await issuer.logoutToken({ sub: 'jane' }))).status).toBe(200);
+  await postern.database.query('UPDATE admin_session SET idp_sid = NULL');
+  expect((await logout(await issuer.logoutToken({ sub: 'stranger', sid: 'another' }))).status).toBe(200);
+  expect(await isSignedIn()).toBe(true);
+  expect((await logout(await issuer.logoutToken({ sub: 'jane', sid: 'another' }))).status).toBe(200);
   expect(await isSignedIn()).toBe(false);
   expect(await statusWith(postern, heir.access)).toBe(200);
 });
+
+it('without a session ends all of a user', async () => {
+  const { access } = await signedIn(postern, issuer);
+  expect((await logout(await issuer.logoutToken({ sub: 'jane' }))).status).toBe(200);
+  expect(await isSignedIn()).toBe(false);
+  await soon(async () => (await statusWith(postern, access)) === 401);
+});
+
+it.each([
+  ['a session', async (sid: string) => issuer.logoutToken({ sid })],
+  ['a user', async () => issuer.logoutToken({ sub: 'jane' })],
+])(
+  'of %s ends requests of clients that have no token yet, whether they are confirmed or not',
+  async (_, token) => {
+    const { body } = await startDevice(postern);
+    const one = new Browser(postern);
+    const asked = await one.identify(issuer, body.user_code, 'jane');
+    const confirmed = await startDevice(postern);
+    await new Browser(postern).signIn(issuer, confirmed.body.user_code, 'jane');
+    const sids = await postern.database.query<{ idp_sid: string }>(
+      `SELECT idp_sid FROM device_request WHERE state IN ('pending', 'approved') AND idp_sid IS NOT NULL`,
+    );
+    expect(sids).toHaveLength(2);
+    for (const { idp_sid: sid } of sids) expect((await logout(await token(sid))).status).toBe(200);
+    expect((await one.confirm(asked, 'approve')).status).toBe(410);
+    for (const { device_code: code } of [body, confirmed.body])
+      expect(await poll(postern, code)).toMatchObject({ status: 400, error: 'invalid_grant' });
+  },
+);
 
 const seconds = () => Math.floor(Date.now() / 1000);
 it.each<[string, () => Promise<string> | string | null]>([
@@ -95,6 +130,15 @@ it.each<[string, () => Promise<string> | string | null]>([
   ['an expired token', () => issuer.logoutToken({ sub: 'jane', exp: seconds() - 1 })],
   ['a token without an end', () => issuer.logoutToken({ sub: 'jane', exp: undefined })],
   ['an access token', () => issuer.logoutToken({ sub: 'jane' }, { typ: 'at+jwt' })],
+  [
+    'a token signed with the secret of the client',
+    async () => {
+      const [, payload] = (await issuer.logoutToken({ sub: 'jane' })).split('.');
+      const claims = JSON.parse(Buffer.from(payload!, 'base64url').toString()) as Record<string, unknown>;
+      const header = { alg: 'HS256', kid: 'of-this-provider', typ: 'logout+jwt' };
+      return new SignJWT(claims).setProtectedHeader(header).sign(Buffer.from(CLIENT_SECRET));
+    },
+  ],
   ['a token of an unknown key', () => issuer.logoutToken({ sub: 'jane' }, { kid: 'made-up' })],
   [
     'a token with another signature',

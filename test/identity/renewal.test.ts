@@ -95,6 +95,23 @@ it('ends the sign-in of a person who is gone at the provider', async () => {
   expect(await newest()).toMatchObject({ ended: true, end_reason: 'provider' });
 });
 
+it.each([
+  ['means somebody else', `subject = 'another'`],
+  ['is another one', `issuer = 'https://former.example.com'`],
+])('ends a sign-in if the provider %s', async (_, change) => {
+  const { access, refresh } = await signedIn(replicas[0], issuer);
+  const undo = await rows(`SELECT id, issuer, subject FROM person WHERE subject = 'jane'`);
+  await rows(`UPDATE person SET ${change} WHERE subject = 'jane'`);
+  try {
+    expect(await renew(replicas[0], refresh)).toMatchObject(ENDED);
+    expect(await newest()).toMatchObject({ ended: true, end_reason: 'provider' });
+    await soon(async () => (await statusWith(replicas[1], access)) === 401);
+  } finally {
+    for (const { id, issuer: iss, subject } of undo)
+      await rows('UPDATE person SET issuer = $2, subject = $3 WHERE id = $1', [id, iss, subject]);
+  }
+});
+
 it('waits for no transaction while the provider is asked, and goes on where a process was killed', async () => {
   const { refresh } = await signedIn(replicas[0], issuer);
   const { id } = await newest();
@@ -118,6 +135,9 @@ it('asks about twenty at a time, and claims none before its turn', async () => {
     (await rows('SELECT FROM sign_in WHERE ended_at IS NULL AND renewing_until > now()')).length;
   const renewing = all.slice(0, 20).map((refresh) => renew(replicas[0], refresh));
   await eventually(() => issuer.tokenRequests === asked + 20);
+  // No transaction is open while the provider is asked.
+  const open = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`;
+  await eventually(async () => (await rows(open)).length === 0);
   renewing.push(renew(replicas[0], all[20]!));
   const counts: number[] = [];
   for (let i = 0; i < 30; i++) counts.push(await claimed());

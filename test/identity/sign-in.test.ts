@@ -1,4 +1,5 @@
 import { OpenIdProvider } from '../admin/openid-provider.js';
+import { send } from '../admin/browser.js';
 import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
@@ -33,11 +34,10 @@ const rows = (sql: string, values: unknown[] = []) =>
 
 describe('the metadata', () => {
   it.each(['', '/p/default'])('announces the grants of sign-ins at %j', async (base) => {
-    const response = await fetch(`${postern.url}${base}/.well-known/oauth-authorization-server`, {
-      headers: { host: 'evil.example' },
-    });
+    const forged = ['Host: evil.example', 'X-Forwarded-Host: evil.example'];
+    const response = await send(postern, `GET ${base}/.well-known/oauth-authorization-server`, forged);
     const issuerUrl = postern.url + base;
-    expect(await response.json()).toEqual({
+    expect(response.json()).toEqual({
       issuer: issuerUrl,
       token_endpoint: `${issuerUrl}/oauth/token`,
       revocation_endpoint: `${issuerUrl}/oauth/revoke`,
@@ -47,6 +47,9 @@ describe('the metadata', () => {
       token_endpoint_auth_methods_supported: ['none'],
       revocation_endpoint_auth_methods_supported: ['none'],
     });
+    const form = [...forged, 'Content-Type: application/x-www-form-urlencoded'];
+    const started = await send(postern, `POST ${base}/oauth/device_authorization`, form, 'surface=x');
+    expect(started.json()).toMatchObject({ verification_uri: `${postern.url}/device` });
   });
 });
 

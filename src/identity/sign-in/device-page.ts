@@ -14,7 +14,10 @@ const TITLE = 'Sign in a terminal';
 const AGAIN = '<p><a href="/device">Type another code</a></p>';
 
 /** What clients call themselves. Anybody can call theirs so. */
-const CLIENTS: Record<string, string> = { claude_code: 'Claude Code', postern: 'postern sign-in' };
+const CLIENTS = new Map([
+  ['claude_code', 'Claude Code'],
+  ['postern', 'postern sign-in'],
+]);
 
 /** Where the code is typed. It is never filled in from a link. */
 export function codePage(error: string | null): string {
@@ -55,7 +58,7 @@ export function confirmPage(request: IdentifiedRequest, token: string): string {
   const { person, email, surface, client_ip, program, created_at } = request;
   const facts = [
     ['Account', email === null || email === person ? person : `${person} (${email})`],
-    ['Client', `${CLIENTS[surface] ?? surface}, it says`],
+    ['Client', `${CLIENTS.get(surface) ?? surface}, it says`],
     ['Address', client_ip ?? 'not recorded'],
     ['Program', program ?? 'not recorded'],
     ['Started', `${created_at.toISOString().slice(0, 16).replace('T', ' ')} UTC`],

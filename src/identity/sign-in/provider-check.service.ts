@@ -8,6 +8,7 @@ import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import type { Actor } from '../../platform/actor.js';
 import { type EndReason, endSignIns } from './end-sign-ins.js';
+import { GOES_ON } from './in-force.js';
 import { SignInIdpSecrets } from './idp-secrets.service.js';
 
 /** How many sign-ins one process asks the provider about at a time. */
@@ -20,12 +21,15 @@ const LOOK_MS = 200;
 /** How long a sign-in goes on without a response of the provider: as long as one that cannot be checked. */
 const UNCHECKED = `interval '8 hours'`;
 
-/** The sign-in of a refresh token that has not been used. One that has only gives its tokens again. */
+/**
+ * The sign-in of a refresh token that has not been used. One that has only gives its tokens again, and one of a sign-in that is
+ * over gives none: a claim would stay, and who sends it again would wait for its end.
+ */
 const CLAIM_IT = `
   UPDATE sign_in si SET renewing_until = now() + ${CLAIM}
   FROM refresh_token r, person p, gateway_key k, team t
   WHERE r.digest = $1 AND r.used_at IS NULL AND si.id = r.sign_in_id AND p.id = si.person_id AND k.id = si.key_id
-    AND t.id = k.team_id AND si.ended_at IS NULL AND si.expires_at > now() AND p.ended_at IS NULL
+    AND t.id = k.team_id AND ${GOES_ON}
     AND si.idp_refresh IS NOT NULL AND COALESCE(si.renewing_until <= now(), true)
   RETURNING si.id, si.idp_refresh, p.issuer, p.subject, t.name AS team,
             si.created_at > now() - ${UNCHECKED} AS is_new, si.idp_checked_at > now() - ${UNCHECKED} AS is_checked`;

@@ -9,6 +9,7 @@ import type { TokenResponse } from '../oauth/oauth-grants.js';
 import { OauthError } from '../oauth/parameters.js';
 import { endSignIns, RECORDED_SIGN_IN, recordEnded, type RecordedSignIn } from './end-sign-ins.js';
 import { DeviceIdpSecrets, SignInIdpSecrets } from './idp-secrets.service.js';
+import { GOES_ON, IN_FORCE } from './in-force.js';
 import { ProviderCheck } from './provider-check.service.js';
 import { digestOf, SignInSecrets, type TokenPair } from './sign-in-secrets.service.js';
 
@@ -21,8 +22,6 @@ const EARLY_S = 1;
 const SLOWER_S = 5;
 /** Sign-ins of a person in a team at a time. The one that was renewed longest ago ends for one more. */
 const MOST_SIGN_INS = 20;
-/** A sign-in ends when nobody has renewed it for so long. */
-const IDLE = `interval '14 days'`;
 /** As sessions of the console: the provider cannot be asked whether the person is still there. */
 const WITHOUT_REFRESH = `interval '8 hours'`;
 
@@ -35,15 +34,6 @@ const FIND_REQUEST = `
 const NOTE_POLL = `
   UPDATE device_request SET last_poll_at = now(), interval_s = interval_s + $2 WHERE id = $1`;
 
-/**
- * The person, team and key of a token, locked until the transaction ends: a change that ends them comes before it or after. In
- * this order: a change of `sign_in` of a team locks the team and then its keys. FROM names them in this order too, in which
- * Postgres locks the tables: so does `apply`.
- */
-const IN_FORCE = `
-  p.ended_at IS NULL AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
-  AND COALESCE(k.expires_at > now(), true) AND t.sign_in IS NOT NULL`;
-
 const END_OLDEST = `
   UPDATE sign_in si SET ended_at = now(), end_reason = 'too_many'
   FROM person p, gateway_key k JOIN team t ON t.id = k.team_id, (SELECT id, row_number() OVER (ORDER BY last_renewed_at DESC, id DESC) AS place FROM sign_in
@@ -51,6 +41,11 @@ const END_OLDEST = `
   WHERE si.id = live.id AND live.place > ${MOST_SIGN_INS} AND p.id = si.person_id AND k.id = si.key_id
   RETURNING ${RECORDED_SIGN_IN}, COALESCE('sso:' || p.email, 'sso:sub:' || p.subject) AS actor`;
 
+/**
+ * The person, team and key are locked until the transaction ends: a change that ends them comes before it or after. In this
+ * order: a change of `sign_in` of a team locks the team and then its keys. FROM names them in this order too, in which
+ * Postgres locks the tables: so does `apply`. The same for ISSUE.
+ */
 const BEGIN = `
   WITH parents AS MATERIALIZED (
     SELECT p.id AS person_id, d.key_id, d.surface, d.client_ip, d.program, d.idp_sid,
@@ -76,11 +71,6 @@ const FIND_REFRESH_TOKEN = `
 
 const NOTE_SPENT = `
   UPDATE sign_in SET spent_refused_at = now() WHERE id = $1 AND ended_at IS NULL AND expires_at > now()`;
-
-/** The parents of a sign-in that goes on. */
-const GOES_ON = `
-  si.ended_at IS NULL AND si.expires_at > now() AND si.last_renewed_at > now() - ${IDLE}
-  AND si.created_at + make_interval(days => (t.sign_in->>'days')::int) > now() AND ${IN_FORCE}`;
 
 const ISSUE = `
   WITH parents AS MATERIALIZED (
