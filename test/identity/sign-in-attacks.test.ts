@@ -22,6 +22,7 @@ import {
   USERS,
 } from './device-flow.js';
 import { postForm, statusWith } from './exchanges.js';
+import { storeTokens, storeTrust } from './stored-tokens.js';
 
 let provider: RawProvider;
 let issuer: OpenIdProvider;
@@ -366,6 +367,28 @@ describe('what is for Claude Code', () => {
     // As before for others: at the root there is nothing, below a provider it is a call.
     expect((await settings(postern.key, base)).status).toBe(base === '' ? 404 : 403);
     expect((await settings(null, base)).status).toBe(base === '' ? 404 : 401);
+  });
+
+  it('and what gives tokens is a call as before for static keys and for tokens of trusts', async () => {
+    const { access } = await signedIn(postern, issuer);
+    const key = await postern.admin<{ id: string }>('POST', '/keys', { team: 'default', name: 'of a trust' });
+    const trustId = await storeTrust(postern.database, key.id);
+    const [token] = await storeTokens(postern.database, { keyId: key.id, trustId });
+    expect(await statusWith(postern, token!)).toBe(200);
+    const own = ['/oauth/token', '/oauth/revoke', '/oauth/device_authorization', '/v1/metrics'];
+    for (const path of own.map((one) => `/p/default${one}`)) {
+      const send = async (credential: string) =>
+        (await postForm(postern.url + path, { x: '1' }, { authorization: `Bearer ${credential}` })).headers;
+      for (const credential of [postern.key, token!])
+        expect([path, (await send(credential)).get('x-gateway-error')]).toEqual([
+          path,
+          'endpoint_not_allowed',
+        ]);
+      // The gateway itself responds, which forwards nothing and has no code of its own.
+      expect([path, (await send(access)).get('x-gateway-error')]).toEqual([path, null]);
+    }
+    for (const base of ['', '/p/default'])
+      expect((await settings(token!, base)).status).toBe(base === '' ? 404 : 403);
   });
 
   it.each(['metrics', 'logs', 'traces'])('discards %s of a sign-in, and leaves no row', async (name) => {

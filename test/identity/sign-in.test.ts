@@ -1,10 +1,20 @@
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { send } from '../admin/browser.js';
-import { soon } from '../support/eventually.js';
+import { randomSecret } from '../../src/platform/random-secret.js';
+import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
-import { Browser, poll, renew, signedIn, signInSettings, startDevice, USERS } from './device-flow.js';
+import {
+  Browser,
+  nextAddress,
+  poll,
+  renew,
+  signedIn,
+  signInSettings,
+  startDevice,
+  USERS,
+} from './device-flow.js';
 import { postForm, statusWith } from './exchanges.js';
 
 let provider: RawProvider;
@@ -227,6 +237,21 @@ describe('revocation', () => {
       expect.objectContaining({ subject_type: 'issued_token', is_token: true, is_sign_in: false }),
       expect.objectContaining({ subject_type: 'sign_in', is_token: false, is_sign_in: true }),
     ]);
+  });
+
+  it.each(['ptn_', 'ptr_'])('looks up so many unknown tokens of an address: %s', async (prefix) => {
+    const headers = { 'x-forwarded-for': nextAddress() };
+    const statuses = new Set<number>();
+    await eventually(async () => {
+      const responses = await Promise.all(
+        Array.from({ length: 100 }, () =>
+          postForm(`${postern.url}/oauth/revoke`, { token: randomSecret(prefix) }, headers),
+        ),
+      );
+      for (const { status } of responses) statuses.add(status);
+      return statuses.has(429);
+    });
+    expect([...statuses].filter((status) => status !== 200 && status !== 429)).toEqual([]);
   });
 
   it('is recorded of the sign-in that ends because there are too many', async () => {
