@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { containsKeyFormat } from '../platform/api-key.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 import { MAX_SUMS } from '../bodies/usage/response-sums.js';
 
@@ -17,9 +18,6 @@ const MAX_TEXT_LENGTH = 1_024;
 
 /** NUL and half of a surrogate pair, which may or may not have its other half. */
 const DOUBTFUL = /[\0\ud800-\udfff]/;
-
-/** A gateway key anywhere in a text. */
-const KEY_FORMAT = /pt[nrd]_[0-9A-Za-z]{38}/;
 
 /** For values that the gateway made itself. */
 export function asIs<T>(value: unknown): T {
@@ -68,7 +66,7 @@ export function requiredText(value: unknown): string {
 
 /** Null for text that contains a gateway key, the caller's or any other, or a credential of the caller. */
 export function showable(value: string | null, key: CallerSecrets | null): string | null {
-  if (value === null || (key !== null && containsAny(value, key)) || KEY_FORMAT.test(value)) return null;
+  if (value === null || (key !== null && containsAny(value, key)) || containsKeyFormat(value)) return null;
   return value;
 }
 

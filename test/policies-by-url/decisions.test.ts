@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
+import { randomSecret } from '../../src/platform/random-secret.js';
 import { GatheringMemory } from '../../src/proxy/stages/gathering.js';
 import { Scrape } from '../observability/scrape.js';
 import { eventually } from '../support/eventually.js';
@@ -281,13 +282,19 @@ it('holds no byte of a stream back once it has decided', async () => {
   }
 });
 
-it('tells a policy no gateway key, wherever a client puts it', async () => {
+it.each([
+  ['gateway key', () => postern.key],
+  ['refresh token', () => randomSecret('ptr_')],
+  ['device code', () => randomSecret('ptd_')],
+])('tells a policy no %s, wherever a client puts it', async (_, make) => {
   await createPolicy(postern, filter);
-  const { key } = postern;
-  await send(JSON.stringify({ model: key, user: `u ${key}` }), { headers: [`x-gateway-tags: k=${key}`] });
+  const secret = make();
+  const headers = [`x-gateway-tags: k=${secret}`];
+  await send(JSON.stringify({ model: secret, user: `u ${secret}` }), { headers });
   const [asked] = filter.asked as [Asked];
-  expect(asked.call).toMatchObject({ model: 'ptn_…', end_user: 'u ptn_…', tags: { k: 'ptn_…' } });
-  expect(JSON.stringify(asked.headers)).not.toContain(key);
+  const shown = `${secret.slice(0, 4)}…`;
+  expect(asked.call).toMatchObject({ model: shown, end_user: `u ${shown}`, tags: { k: shown } });
+  expect(JSON.stringify(asked.headers)).not.toContain(secret);
 });
 
 it('rejects a call whose facts are too long for a header, also where failures are allowed', async () => {

@@ -6,8 +6,8 @@ import type { Question, Rule } from './rule.js';
 
 /** Below what servers accept of one header, 8 KiB for nginx. */
 const MAX_HEADER = 7_168;
-/** A client may send its key as anything. */
-const KEY = /ptn_[0-9A-Za-z]{38}/g;
+/** A gateway key, refresh token or device code: a client may send one as anything. */
+const SECRET = /(pt[nrd]_)[0-9A-Za-z]{38}/g;
 
 /** What a policy is told of a call. IDs stay when a team or a key gets another name. */
 export interface CallFacts {
@@ -42,7 +42,7 @@ export function factsOf(call: PolicyCall): CallFacts {
 
 /** The value of `x-postern-call`: base64url of JSON. @throws GatewayError policy_call_too_long */
 export function callHeader(facts: CallFacts): string {
-  const header = Buffer.from(JSON.stringify(facts).replace(KEY, 'ptn_…')).toString('base64url');
+  const header = Buffer.from(JSON.stringify(facts).replace(SECRET, '$1…')).toString('base64url');
   if (header.length > MAX_HEADER) throw new GatewayError(POLICY_CALL_TOO_LONG);
   return header;
 }
