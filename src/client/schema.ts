@@ -5366,6 +5366,13 @@ export interface components {
             version: number;
             /** @description Keys of the person that are not revoked; at most 500. */
             keys: components["schemas"]["KeyOfPerson"][];
+            /**
+             * @description Teams that they cannot sign in to from a client, because their key of sign-ins there was revoked; until they are let in again.
+             * @example [
+             *       "search"
+             *     ]
+             */
+            kept_out_of: string[];
             /** @description The last 100 sign-ins from clients, newest first. Ended ones are deleted after 90 days. */
             sign_ins: components["schemas"]["ClientSignIn"][];
         };

@@ -54,6 +54,17 @@ describeInBrowser('people in the console', () => {
     await drawer.getByRole('button', { name: 'Let in again' }).click();
     await drawer.getByRole('button', { name: 'End', exact: true }).first().waitFor();
     expect((await shown()).ended_at).toBeNull();
+
+    await gateway.database.query(
+      `UPDATE gateway_key SET origin = 'sign_in', person_id = $1, revoked_at = now() WHERE name = 'jane@example.com'`,
+      [personId],
+    );
+    await page.reload();
+    await drawer.getByText('search: the key of their sign-ins was revoked').waitFor();
+    await checkAppearance(page, 'person-kept-out');
+    await drawer.getByRole('button', { name: 'Let in again' }).click();
+    await drawer.getByRole('button', { name: 'Let in again' }).waitFor({ state: 'detached' });
+    expect(await shown()).toMatchObject({ ended_at: null, kept_out_of: [] });
     await done();
   });
 

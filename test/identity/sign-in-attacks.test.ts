@@ -313,7 +313,11 @@ describe('a token', () => {
     const { data } = await postern.admin<{ data: { id: string }[] }>('GET', '/keys?search=boss');
     await postern.admin('POST', `/keys/${data[0]!.id}/revoke`);
     expect((await begun('boss')).asked.status).toBe(403);
+    const keptOut = async () =>
+      (await postern.admin<{ kept_out_of: string[] }>('GET', '/people/boss@example.com')).kept_out_of;
+    expect(await keptOut()).toEqual(['default']);
     await postern.admin('POST', '/people/boss@example.com/reopen', {});
+    expect(await keptOut()).toEqual([]);
     await signedIn(postern, issuer, 'boss');
     const after = await postern.admin<{ data: { name: string }[] }>('GET', '/keys?search=boss');
     expect(after.data.map(({ name }) => name)).toEqual(['boss@example.com 2', 'boss@example.com']);

@@ -79,12 +79,17 @@ const ADMIT = `
   WHERE person.ended_at IS NULL
   RETURNING id`;
 
-/** A key of sign-ins that was revoked since keeps them out of its team as well. */
+/** Whether the key `k` keeps the person `p` out of its team. */
+const KEEPS_OUT = `
+  k.person_id = p.id AND k.origin = 'sign_in' AND k.revoked_at > COALESCE(p.reopened_at, '-infinity')`;
+
+const KEPT_OUT_OF = `
+  SELECT t.name FROM person p JOIN gateway_key k ON ${KEEPS_OUT} JOIN team t ON t.id = k.team_id
+  WHERE p.id = $1 GROUP BY t.name ORDER BY t.name LIMIT 500`;
+
 const REOPEN = `
   UPDATE person p SET ended_at = NULL, reopened_at = now(), version = version + 1
-  WHERE id = $1 AND (ended_at IS NOT NULL OR EXISTS (
-    SELECT FROM gateway_key k
-    WHERE k.person_id = p.id AND k.origin = 'sign_in' AND k.revoked_at > COALESCE(p.reopened_at, '-infinity')))
+  WHERE id = $1 AND (ended_at IS NOT NULL OR EXISTS (SELECT FROM gateway_key k WHERE ${KEEPS_OUT}))
   RETURNING id`;
 
 type Row<View> = {
@@ -135,7 +140,13 @@ export class PeopleService {
     const { manager } = this.dataSource;
     const person = await find(manager, idOrEmail);
     const signIns = await manager.query<Row<SignInView>[]>(SIGN_INS_OF, [person.id]);
-    return { ...person, keys: await keysOf(manager, person), sign_ins: signIns.map(viewOf<SignInView>) };
+    const teams = await manager.query<{ name: string }[]>(KEPT_OUT_OF, [person.id]);
+    return {
+      ...person,
+      keys: await keysOf(manager, person),
+      kept_out_of: teams.map(({ name }) => name),
+      sign_ins: signIns.map(viewOf<SignInView>),
+    };
   }
 
   /** Sign-ins from clients, newest first: for whoever sees only some teams, their own. */

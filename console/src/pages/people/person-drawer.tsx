@@ -77,6 +77,12 @@ function Details({ shown }: { shown: ShownPerson }) {
                 </PageLink>,
               ] as const,
           ),
+          [
+            'Kept out of',
+            shown.kept_out_of.length === 0
+              ? undefined
+              : `${shown.kept_out_of.join(', ')}: the key of their sign-ins was revoked`,
+          ],
           ['Sign-in provider', shown.issuer],
           ['ID there', <CopyableId id={shown.subject} what="ID at the provider" />],
           ['Person ID', <CopyableId id={shown.id} what="person ID" short />],
@@ -153,6 +159,11 @@ function Actions({ shown }: { shown: ShownPerson }) {
   return (
     <>
       <Group gap="xs">
+        {(shown.ended_at !== null || shown.kept_out_of.length > 0) && (
+          <Button size="xs" variant="default" onClick={reopen.onSubmit} loading={reopen.pending}>
+            Let in again
+          </Button>
+        )}
         {shown.ended_at === null ? (
           <RemoveAction
             verb="End"
@@ -166,21 +177,16 @@ function Actions({ shown }: { shown: ShownPerson }) {
             revoked for ever. Keys that administrators created for a team stay.
           </RemoveAction>
         ) : (
-          <>
-            <Button size="xs" variant="default" onClick={reopen.onSubmit} loading={reopen.pending}>
-              Let in again
-            </Button>
-            <RemoveAction
-              verb="Forget"
-              what="person"
-              name={shown.name}
-              remove={() => api.post('/admin/v1/people/{id}/forget', { path, body: {} })}
-              lists={PEOPLE_LISTS}
-            >
-              Their name and e-mail address are removed here, from the names of their keys, the request log
-              and the audit log. It cannot be undone. They stay ended.
-            </RemoveAction>
-          </>
+          <RemoveAction
+            verb="Forget"
+            what="person"
+            name={shown.name}
+            remove={() => api.post('/admin/v1/people/{id}/forget', { path, body: {} })}
+            lists={PEOPLE_LISTS}
+          >
+            Their name and e-mail address are removed here, from the names of their keys, the request log and
+            the audit log. It cannot be undone. They stay ended.
+          </RemoveAction>
         )}
       </Group>
       <ErrorAlert error={reopen.error} />

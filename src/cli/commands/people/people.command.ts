@@ -118,6 +118,9 @@ async function show({ api, out }: Session, _: object, text?: string): Promise<vo
       ...person.keys.map(
         ({ name, origin }) => [origin === 'manual' ? 'own key' : 'key of sign-ins', name] as const,
       ),
+      ...person.kept_out_of.map(
+        (team) => ['kept out of', `${team}: the key of sign-ins was revoked`] as const,
+      ),
       ...person.sign_ins.map((signIn) => ['sign-in', lineOf(signIn)] as const),
     ]),
   );
