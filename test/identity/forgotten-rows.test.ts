@@ -11,7 +11,8 @@ beforeAll(async () => {
 });
 afterAll(() => postern.stop());
 
-const rows = <T extends object>(sql: string, values: unknown[] = []) => postern.database.query<T>(sql, values);
+const rows = <T extends object>(sql: string, values: unknown[] = []) =>
+  postern.database.query<T>(sql, values);
 
 async function forget(): Promise<number> {
   const response = await fetch(`${postern.url}/admin/v1/people/${PERSON}/forget`, {
@@ -30,7 +31,8 @@ const named = () =>
   );
 
 it('forgets a person of many calls in several transactions, and goes on where a crash broke it off', async () => {
-  const { id: key } = await postern.admin<{ id: string }>('POST', '/keys', { team: 'default', name: 'own' });
+  const newKey = (name: string) => postern.admin<{ id: string }>('POST', '/keys', { team: 'default', name });
+  const [{ id: key }, { id: other }] = [await newKey('own'), await newKey('other')];
   await rows(
     `INSERT INTO person (id, issuer, subject, name, email, ended_at)
      VALUES ($1, 'https://id.example.com', 'lea', 'Lea', 'lea@example.com', now())`,
@@ -45,10 +47,10 @@ it('forgets a person of many calls in several transactions, and goes on where a 
   await rows(
     `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, path, model, streamed, status, outcome,
        request_bytes, response_bytes, subject)
-     SELECT gen_random_uuid(), $1, (SELECT team_id FROM gateway_key WHERE id = $2), $2, 'default', 'POST',
-       '/v1/chat/completions', 'm', false, 200, 'completed', 1, 1, CASE WHEN i <= 10001 THEN $3 ELSE 'sso:kim@example.com' END
-     FROM generate_series(1, 10002) AS i`,
-    [now, key, NAME],
+     SELECT gen_random_uuid(), $1, k.team_id, k.id, 'default', 'POST', '/v1/chat/completions', 'm', false, 200, 'completed', 1, 1,
+       CASE WHEN i <= 10001 THEN $4 ELSE 'sso:kim@example.com' END
+     FROM generate_series(1, 10002) AS i JOIN gateway_key k ON k.id = CASE WHEN i <= 10001 THEN $2::uuid ELSE $3 END`,
+    [now, key, other, NAME],
   );
 
   // Its connection is lost in the second transaction.

@@ -17,6 +17,11 @@ const LOCK_KEYS = 'SELECT FROM gateway_key WHERE id = ANY ($1::uuid[]) ORDER BY 
 /** Keys of the person, also revoked ones. */
 const KEYS = `SELECT id FROM gateway_key WHERE person_id = $1 OR owner_id = $2`;
 
+/** Also addresses that they had before: who created the keys of their sign-ins was themselves. */
+const KNOWN_BEFORE = `
+  SELECT DISTINCT a.actor FROM gateway_key k JOIN audit_log a ON a.subject_id = k.id AND a.action = 'created'
+  WHERE k.id = ANY ($1::uuid[]) AND k.origin = 'sign_in' AND a.subject_type = 'key' AND starts_with(a.actor, 'sso:')`;
+
 const FORGET_KEYS = `
   UPDATE gateway_key SET version = version + 1,
     name = CASE WHEN origin = 'sign_in' THEN left($2 || ' ' || right(id::text, 12), 100) ELSE name END,
@@ -44,21 +49,21 @@ const FORGET_CHANGES = `
     actor = CASE WHEN actor = ANY ($3::text[]) THEN $4 ELSE actor END,
     client_ip = CASE WHEN actor = ANY ($3::text[]) THEN NULL ELSE client_ip END,
     subject_name = CASE WHEN subject_name = $7 THEN $5 WHEN $6 = '' THEN subject_name ELSE replace(subject_name, $6, $5) END,${forgotten('before')},${forgotten('after')}
-  WHERE actor = ANY ($3::text[]) OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
-    OR (subject_type IN ('session', 'sign_in', 'issued_token') AND (subject_name = ANY ($3::text[]) OR subject_name = $7))`;
+  WHERE actor = $4 OR actor = ANY ($3::text[]) OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
+    OR (subject_type IN ('session', 'sign_in', 'issued_token') AND (subject_name IN ($5, $7) OR subject_name = ANY ($3::text[])))`;
 
+/** By their keys alone: they may have had other addresses. Tokens of trusts, for workloads, keep their subject. */
 const FORGET_ROWS = `
   UPDATE request_log SET subject = $2,
     ${UPDATED_NOW}
   WHERE (started_at, id) IN (
-    SELECT started_at, id FROM request_log WHERE key_id = ANY ($1::uuid[]) AND subject = ANY ($3::text[]) LIMIT ${ROWS})`;
+    SELECT started_at, id FROM request_log WHERE key_id = ANY ($1::uuid[]) AND starts_with(subject, 'sso:') LIMIT ${ROWS})`;
 
 /** A person who was ended, and is locked. */
 interface Ended {
   name: string;
-  email: string | null;
   keyIds: string[];
-  /** As their calls and changes name them. */
+  /** As changes name them. */
   known: string[];
 }
 
@@ -71,20 +76,23 @@ interface Ended {
  */
 export async function forgetPerson(dataSource: DataSource, id: string, by: Actor): Promise<void> {
   const alias = `forgotten-${id.slice(-12)}`;
-  const forgetRows = (manager: EntityManager, { keyIds, known }: Ended) =>
+  const forgetRows = (manager: EntityManager, { keyIds }: Ended) =>
     // TypeORM returns the rows of an UPDATE with their number.
-    manager.query<[object[], number]>(FORGET_ROWS, [keyIds, alias, known]).then(([, count]) => count);
+    manager.query<[object[], number]>(FORGET_ROWS, [keyIds, alias]).then(([, count]) => count);
   let changed = ROWS;
   while (changed === ROWS)
     changed = await dataSource.transaction(async (manager) => forgetRows(manager, await lock(manager, id)));
   await dataSource.transaction(async (manager: EntityManager) => {
-    const { name, email, keyIds, known } = await lock(manager, id);
+    const { name, keyIds, known } = await lock(manager, id);
     await manager.query(LOCK_KEYS, [keyIds]);
     await manager.query(FORGET_KEYS, [keyIds, alias, `sso:${alias}`]);
     await manager.query(FORGET_TOKENS, [keyIds, alias]);
     await manager.query(FORGET_SIGN_INS, [id]);
     await manager.query(FORGET_PERSON, [id, alias]);
-    await manager.query(FORGET_CHANGES, [id, keyIds, known, `sso:${alias}`, alias, email ?? '', name]);
+    // A person without an address has a name all the same.
+    const addresses = known.filter((one) => !one.startsWith('sso:sub:')).map((one) => one.slice(4));
+    for (const address of addresses.length === 0 ? [''] : addresses)
+      await manager.query(FORGET_CHANGES, [id, keyIds, known, `sso:${alias}`, alias, address, name]);
     const change = {
       action: 'forgotten',
       type: 'person',
@@ -105,6 +113,12 @@ async function lock(manager: EntityManager, id: string): Promise<Ended> {
     throw ServiceError.of('conflict', 'ended_at', 'the person can still sign in; end them first');
   const { name, email, subject, issuer } = person;
   const keys = await manager.query<{ id: string }[]>(KEYS, [id, `sso:${issuer}#${subject}`]);
-  const known = [`sso:sub:${subject}`, ...(email === null ? [] : [`sso:${email}`])];
-  return { name, email, keyIds: keys.map((key) => key.id), known };
+  const keyIds = keys.map((key) => key.id);
+  const before = await manager.query<{ actor: string }[]>(KNOWN_BEFORE, [keyIds]);
+  const known = [
+    `sso:sub:${subject}`,
+    ...(email === null ? [] : [`sso:${email}`]),
+    ...before.map(({ actor }) => actor),
+  ];
+  return { name, keyIds, known: [...new Set(known)] };
 }
