@@ -34,6 +34,9 @@ async function compile(target) {
   if (changed.length === 0 && gone.length === 0) return 0;
   const to = join(root, target.to);
   if (isNew) rmSync(to, { recursive: true, force: true });
+  // First: if this is interrupted, what it was compiling counts as unknown.
+  for (const { path } of changed) delete made[path];
+  if (!isNew) write(target.to, MANIFEST, JSON.stringify(made));
   const { transform } = await import('@swc/core');
   const results = await Promise.allSettled(
     changed.map(async ({ path, text, digest }) => {
@@ -48,7 +51,6 @@ async function compile(target) {
   }
   // What compiled is kept, so that fixing one file does not compile all others again.
   const failed = results.flatMap((result, at) => (result.status === 'rejected' ? [changed[at].path] : []));
-  for (const path of failed) delete made[path];
   write(target.to, MANIFEST, JSON.stringify(made));
   if (failed.length > 0) {
     const reasons = results

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { loadEnv } from '../../src/config/env.js';
 import { FlowCookie } from '../../src/admin/oidc/flow-cookie.js';
@@ -417,8 +418,8 @@ describe('the callback', () => {
     const isRejectedWith = async (change: (target: string) => string, verifier?: string) => {
       const { location, cookie } = await start();
       const target = await atProvider(location, 'admin');
-      const flow = key.of({ headers: { cookie } } as never)!;
-      const given = verifier === undefined ? cookie : pairOf(key.set({ ...flow, verifier }));
+      const flow = (await key.of({ headers: { cookie } } as never))!;
+      const given = verifier === undefined ? cookie : pairOf(await key.set({ ...flow, verifier }));
       const answer = await finish(change(target), given);
       await isRejected(answer);
       expect(answer.body.toString()).toContain('did not confirm');
@@ -436,10 +437,15 @@ describe('the callback', () => {
     const content = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object;
     const changed = Buffer.from(JSON.stringify({ ...content, returnTo: '/console/x' })).toString('base64url');
     await isRejected(await finish(target, `postern_oidc=${changed}.${signature}`));
+    // Anybody can get a cookie: it gives no fast way to test what ADMIN_TOKEN may be.
+    expect(signature).toHaveLength(43);
+    expect(signature).not.toBe(
+      createHmac('sha256', ADMIN_TOKEN).update(`oidc:${payload}`).digest('base64url'),
+    );
     const foreign = new FlowCookie(postern.url, 'another-admin-token-012');
-    await isRejected(await finish(target, pairOf(foreign.set(content as never))));
+    await isRejected(await finish(target, pairOf(await foreign.set(content as never))));
     jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 601_000);
-    const old = pairOf(new FlowCookie(postern.url, ADMIN_TOKEN).set(content as never));
+    const old = pairOf(await new FlowCookie(postern.url, ADMIN_TOKEN).set(content as never));
     jest.restoreAllMocks();
     await isRejected(await finish(target, old));
   });

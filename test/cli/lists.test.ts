@@ -87,10 +87,12 @@ describe('postern requests list', () => {
       data: [{ kind: 'end_user', name: 'jane' }],
     });
     expect((await cli('find', 'nobody')).stdout).toBe('No matches found.\n');
-    const whole = await cli('find', `ptn_${'a'.repeat(38)}`);
-    expect(whole).toMatchObject({ code: 1, stdout: '' });
-    expect(whole.stderr).toContain('"keys find" reads it from standard input');
-    expect(whole.stderr).not.toContain('aaaa');
+    for (const prefix of ['ptn_', 'ptr_', 'ptd_']) {
+      const whole = await cli('find', `${prefix}${'a'.repeat(38)}`);
+      expect(whole).toMatchObject({ code: 1, stdout: '' });
+      expect(whole.stderr).toContain('"keys find" reads a key from standard input');
+      expect(whole.stderr).not.toContain('aaaa');
+    }
   });
 
   it('filters, and rejects what it cannot', async () => {

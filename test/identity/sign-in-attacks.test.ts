@@ -128,7 +128,10 @@ describe('the device page', () => {
     const jane = await begun();
     expect([...jane.browser.cookies().keys()]).toEqual(['postern_device']);
     const state = { state: 'x', nonce: 'y', verifier: 'z', returnTo: '/console' };
-    const forged = new FlowCookie(postern.url, 'another-admin-token-01').set({ purpose: 'device', ...state });
+    const forged = await new FlowCookie(postern.url, 'another-admin-token-01').set({
+      purpose: 'device',
+      ...state,
+    });
     const headers = { cookie: forged.split(';')[0]! };
     const target = `${postern.url}/admin/v1/oidc/callback?code=a&state=x`;
     expect((await fetch(target, { headers })).status).toBe(400);

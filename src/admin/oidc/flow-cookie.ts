@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, scrypt, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
 import type { Request } from 'express';
 
 /** `console`: a session of the console. `device`: a client, whose request a person confirms. */
@@ -20,17 +21,21 @@ export interface Flow {
 
 const LIFETIME_S = 600;
 
+const derive = promisify<string, string, number, Buffer>(scrypt);
+
 /**
  * The cookie of a sign-in at an OpenID provider. `Lax`: browsers send it with the redirect from the provider, which they
  * do not with a `Strict` cookie. It is signed, so that nobody can plant one with a lifetime or a return path of their own.
+ * Anybody can get one: with a key that is slow to derive, it is of little use to guess ADMIN_TOKEN with.
  */
 export class FlowCookie {
   private readonly name: string;
   private readonly attributes: string;
+  private key: Promise<Buffer> | null = null;
 
   constructor(
     publicUrl: string,
-    private readonly key: string,
+    private readonly secret: string,
   ) {
     const isSecure = publicUrl.startsWith('https:');
     this.name = isSecure ? '__Host-postern-oidc' : 'postern_oidc';
@@ -38,10 +43,10 @@ export class FlowCookie {
   }
 
   /** The Set-Cookie value of a new sign-in. */
-  set(flow: Omit<Flow, 'ends'>): string {
+  async set(flow: Omit<Flow, 'ends'>): Promise<string> {
     const content = JSON.stringify({ ...flow, ends: Date.now() + LIFETIME_S * 1_000 } satisfies Flow);
     const payload = Buffer.from(content).toString('base64url');
-    return `${this.name}=${payload}.${this.sign(payload)}; Max-Age=${LIFETIME_S}; ${this.attributes}`;
+    return `${this.name}=${payload}.${await this.sign(payload)}; Max-Age=${LIFETIME_S}; ${this.attributes}`;
   }
 
   /** The Set-Cookie value that removes it. */
@@ -50,19 +55,22 @@ export class FlowCookie {
   }
 
   /** The sign-in that this browser began; null if there is none, several, one that has ended, or one not made here. */
-  of(req: Request): Flow | null {
+  async of(req: Request): Promise<Flow | null> {
     const cookies = (req.headers.cookie ?? '').split(';').map((pair) => pair.trim());
     const found = cookies.filter((pair) => pair.startsWith(`${this.name}=`));
     if (found.length !== 1) return null;
     const [payload = '', signature = ''] = found[0]!.slice(this.name.length + 1).split('.');
-    const expected = Buffer.from(this.sign(payload));
+    const expected = Buffer.from(await this.sign(payload));
     const given = Buffer.from(signature);
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
     const flow = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Flow;
     return flow.ends > Date.now() ? flow : null;
   }
 
-  private sign(payload: string): string {
-    return createHmac('sha256', this.key).update(`oidc:${payload}`).digest('base64url');
+  private async sign(payload: string): Promise<string> {
+    this.key ??= derive(this.secret, 'postern sign-in', 32);
+    return createHmac('sha256', await this.key)
+      .update(`oidc:${payload}`)
+      .digest('base64url');
   }
 }

@@ -58,7 +58,7 @@ export class OidcController {
     res.set({ ...PAGE_HEADERS, 'cache-control': 'no-store' });
     try {
       const { url, flow } = await this.oidc.begin('console', pageOf(returnTo));
-      res.set('set-cookie', this.cookie.set(flow)).redirect(302, url.href);
+      res.set('set-cookie', await this.cookie.set(flow)).redirect(302, url.href);
     } catch (error) {
       if (error instanceof HttpException) throw error;
       this.fail(res, 502, 'The sign-in provider cannot be reached. Try again later.', error);
@@ -76,7 +76,7 @@ export class OidcController {
   @ApiErrors(404)
   async callback(@Req() req: Request, @Res() res: Response): Promise<void> {
     res.set({ ...PAGE_HEADERS, 'cache-control': 'no-store', 'set-cookie': this.cookie.remove() });
-    const flow = this.cookie.of(req);
+    const flow = await this.cookie.of(req);
     if (flow === null)
       return this.fail(res, 400, 'This sign-in was started in another browser, or has expired.');
     try {

@@ -31,9 +31,9 @@ Examples:
 }
 
 async function find({ api, out }: Session, { before }: { before?: string }, text?: string): Promise<void> {
-  // The text is not repeated: it may be a whole key.
-  if (/ptn_[0-9A-Za-z]{9}/.test(text!))
-    throw new CliError('this looks like a whole key; "keys find" reads it from standard input');
+  // The text is not repeated: it may be a whole secret.
+  if (/pt[nrd]_[0-9A-Za-z]{9}/.test(text!))
+    throw new CliError('this looks like a whole secret; "keys find" reads a key from standard input');
   const result = await api.get<SearchResult>('search', {
     q: text!,
     ...(before !== undefined && { before: parseTime(before, -1, '--before', await api.zone()) }),

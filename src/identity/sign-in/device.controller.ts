@@ -68,7 +68,7 @@ export class DeviceController {
       if (id === null)
         return this.send(res, 400, codePage('No terminal is waiting with this code. Type it as shown.'));
       const { url, flow } = await this.oidc.begin('device', id);
-      res.set('set-cookie', this.flow.set(flow));
+      res.set('set-cookie', await this.flow.set(flow));
       this.send(res, 200, toProviderPage(url.href));
     });
   }

@@ -68,6 +68,12 @@ export function finding(gateway: ConsoleGateway): void {
     await settled(page);
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
+    const refreshToken = `ptr_${'x'.repeat(38)}`;
+    SECRETS.add(refreshToken);
+    await box(page).fill(`refresh_token=${refreshToken}`);
+    expect(await box(page).inputValue()).toBe('ptr_xxxxxxxx');
+    await page.getByText('Nothing has this name or ID.').waitFor();
+    expect(asked.filter((line) => line.includes(refreshToken))).toEqual([]);
     const stranger = `ptn_${'x'.repeat(38)}`;
     SECRETS.add(stranger);
     await box(page).fill(stranger);
