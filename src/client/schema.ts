@@ -466,7 +466,7 @@ export interface paths {
         put?: never;
         /**
          * Let a person sign in again
-         * @description Also to teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.
+         * @description This includes teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.
          */
         post: operations["reopenPerson"];
         delete?: never;
@@ -5367,12 +5367,12 @@ export interface components {
             /** @description Keys of the person that are not revoked; at most 500. */
             keys: components["schemas"]["KeyOfPerson"][];
             /**
-             * @description Teams that they cannot sign in to from a client, because their key of sign-ins there was revoked; until they are let in again.
+             * @description Teams that they cannot sign in to from a client, because their key of sign-ins there was revoked. `POST /people/:id/reopen` lets them in again.
              * @example [
              *       "search"
              *     ]
              */
-            kept_out_of: string[];
+            blocked_teams: string[];
             /** @description The last 100 sign-ins from clients, newest first. Ended ones are deleted after 90 days. */
             sign_ins: components["schemas"]["ClientSignIn"][];
         };

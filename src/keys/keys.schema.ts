@@ -263,7 +263,7 @@ export const keyFilterSchema = z.strictObject({
     }),
   status: oneOf(KEY_STATUSES).optional().meta({ description: 'Only keys with this status.' }),
   search: searchText(SEARCH)
-    .refine((text) => !/^ptn_[0-9A-Za-z_]{9}/.test(text) && !containsKeyFormat(text), SEARCH)
+    .refine((text) => !/^pt[nrd]_[0-9A-Za-z_]{9}/.test(text) && !containsKeyFormat(text), SEARCH)
     .optional()
     .meta({
       description:

@@ -6,8 +6,8 @@ export const FOUND_KINDS = ['request', 'team', 'key', 'model', 'end_user', 'sess
 
 const TEXT = `must be text of 1 to 200 printable characters; never send a whole key, but to POST /admin/v1/keys/find`;
 const MAX_LENGTH = 200;
-/** More than the characters of a key that are shown. */
-const OVERLONG_PREFIX = new RegExp(`^ptn_[0-9A-Za-z_]{${SHOWN_LENGTH - 3},}$`);
+/** More than the characters of a key that are shown, or of another secret. */
+const OVERLONG_PREFIX = new RegExp(`^pt[nrd]_[0-9A-Za-z_]{${SHOWN_LENGTH - 3},}$`);
 
 /** `GET /admin/v1/search` */
 export const searchSchema = z.strictObject({

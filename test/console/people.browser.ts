@@ -64,7 +64,7 @@ describeInBrowser('people in the console', () => {
     await checkAppearance(page, 'person-kept-out');
     await drawer.getByRole('button', { name: 'Let in again' }).click();
     await drawer.getByRole('button', { name: 'Let in again' }).waitFor({ state: 'detached' });
-    expect(await shown()).toMatchObject({ ended_at: null, kept_out_of: [] });
+    expect(await shown()).toMatchObject({ ended_at: null, blocked_teams: [] });
     await done();
   });
 

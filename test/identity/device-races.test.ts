@@ -193,7 +193,7 @@ describe('the pages of a request', () => {
     const ada = await pageOf('ada');
     expect([ada.status, textOf(ada)]).toEqual([
       403,
-      expect.stringMatching(/You are <strong>sso:ada.*Your groups name no team\./s),
+      expect.stringMatching(/You are <strong>ada.*Your groups name no team\./s),
     ]);
     expect(warn).toHaveBeenCalledWith(
       expect.stringMatching(/^sso:ada@example\.com may not sign in from a client: .*\["llm-admins"\].*team-/),

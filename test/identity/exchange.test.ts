@@ -23,6 +23,7 @@ let provider: RawProvider;
 let gateway: TestGateway;
 let issuer: FakeIssuer;
 let stranger: FakeIssuer;
+afterEach(() => jest.restoreAllMocks());
 beforeAll(async () => {
   provider = await RawProvider.start(async (req) => {
     await req.body;
@@ -187,12 +188,10 @@ describe('a token is rejected', () => {
       await issuer.sign({ iat: nowS() - 400, exp: nowS() - 35 }),
     ];
     const { now } = Date;
-    for (const hours of [-1, 1]) {
-      jest.spyOn(Date, 'now').mockImplementation(() => now() + hours * 3_600_000);
-      const statuses = [await exchange(gateway, 'job', valid), await exchange(gateway, 'job', expired)];
-      jest.restoreAllMocks();
-      expect(statuses.map(({ status }) => status)).toEqual([200, 400]);
-    }
+    // Behind: IDs of this process that a clock ahead had given would stay ahead of those of others.
+    jest.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000);
+    expect((await exchange(gateway, 'job', valid)).status).toBe(200);
+    expect((await exchange(gateway, 'job', expired)).status).toBe(400);
   });
 
   const header = JSON.stringify({ alg: 'RS256', kid: 'one' });
@@ -372,7 +371,6 @@ describe('the reason of a rejection', () => {
     // As a process sees it that has not heard of the change.
     jest.spyOn(directory, 'find').mockReturnValueOnce(before);
     expect((await exchange(gateway, 'changed', await issuer.sign())).status).toBe(400);
-    jest.restoreAllMocks();
     expect(await failuresOf('changed')).toHaveLength(1);
   });
 });
@@ -385,7 +383,6 @@ it('is accepted by a trust that replaces one of the same name, which a process m
   await createTrust('replaced', { sub: ['job'] });
   jest.spyOn(directory, 'find').mockReturnValueOnce(before);
   expect((await exchange(gateway, 'replaced', await issuer.sign())).status).toBe(200);
-  jest.restoreAllMocks();
 });
 
 describe('a request for a token', () => {

@@ -308,6 +308,29 @@ it('forgets the name and address of a person who was ended, wherever they stand'
   expect((await new Browser(postern).identify(issuer, again.body.user_code, 'leaver')).status).toBe(403);
 });
 
+it('leaves what somebody else did who has the address now', async () => {
+  const person = { groups: ['team-default'], email_verified: true };
+  const created = (user: string) =>
+    rows(
+      `SELECT a.actor, a.client_ip IS NOT NULL AS located FROM audit_log a JOIN gateway_key k ON k.id = a.subject_id
+       JOIN person p ON p.id = k.person_id WHERE p.subject = $1 AND a.action = 'created'`,
+      [user],
+    );
+  USERS.first = { ...person, email: 'shared@example.com' };
+  await signedIn(postern, issuer, 'first');
+  USERS.first = { ...person, email: 'renamed@example.com' };
+  await signedIn(postern, issuer, 'first');
+  USERS.next = { ...person, email: 'shared@example.com' };
+  await signedIn(postern, issuer, 'next');
+  const theirs = [{ actor: 'sso:shared@example.com', located: true }];
+  expect([await created('first'), await created('next')]).toEqual([theirs, theirs]);
+  const id = await idOf('first');
+  await end(id);
+  await postern.admin('POST', `/people/${id}/forget`, {});
+  expect(await created('first')).toEqual([{ actor: `sso:forgotten-${id.slice(-12)}`, located: false }]);
+  expect(await created('next')).toEqual(theirs);
+});
+
 it('forgets a person whatever their name is', async () => {
   USERS.colon = { groups: ['team-default'], email: 'co@example.com', email_verified: true, name: ':' };
   await signedIn(postern, issuer, 'colon');

@@ -316,11 +316,15 @@ describe('a token', () => {
     const { data } = await postern.admin<{ data: { id: string }[] }>('GET', '/keys?search=boss');
     await postern.admin('POST', `/keys/${data[0]!.id}/revoke`);
     expect((await begun('boss')).asked.status).toBe(403);
-    const keptOut = async () =>
-      (await postern.admin<{ kept_out_of: string[] }>('GET', '/people/boss@example.com')).kept_out_of;
-    expect(await keptOut()).toEqual(['default']);
+    const blocked = async () =>
+      (await postern.admin<{ blocked_teams: string[] }>('GET', '/people/boss@example.com')).blocked_teams;
+    expect(await blocked()).toEqual(['default']);
     await postern.admin('POST', '/people/boss@example.com/reopen', {});
-    expect(await keptOut()).toEqual([]);
+    expect(await blocked()).toEqual([]);
+    const [entry] = await rows(
+      `SELECT after FROM audit_log WHERE action = 'reopened' ORDER BY id DESC LIMIT 1`,
+    );
+    expect(entry).toMatchObject({ after: { teams: ['default'] } });
     await signedIn(postern, issuer, 'boss');
     const after = await postern.admin<{ data: { name: string }[] }>('GET', '/keys?search=boss');
     expect(after.data.map(({ name }) => name)).toEqual(['boss@example.com 2', 'boss@example.com']);

@@ -29,10 +29,8 @@ afterAll(() => site.remove());
 const settings = () => ({ DATABASE_URL: database.url, DATA_DIR: workplace.dataDir, ADMIN_TOKEN });
 /** A command in this process, which finds the gateway as its user would. */
 const postern = (...args: string[]) => runHere(args, settings());
-async function lastActor(): Promise<unknown> {
-  const text = 'SELECT actor, client_ip FROM audit_log ORDER BY id DESC LIMIT 1';
-  return (await database.query(text))[0];
-}
+const actorsOf = (name: string) =>
+  database.query('SELECT actor, client_ip FROM audit_log WHERE subject_name = $1', [name]);
 
 const total = async () => (await Scrape.of(url)).sum('postern_calls_total');
 
@@ -51,7 +49,7 @@ it('says at the second start how to list and create keys, once for all workers, 
 
 it('is found by commands, which change things through it', async () => {
   expect(await postern('teams', 'create', 'two workers')).toMatchObject({ code: 0, stderr: '' });
-  expect(await lastActor()).toEqual({ actor: 'admin-token', client_ip: '127.0.0.1' });
+  expect(await actorsOf('two workers')).toEqual([{ actor: 'admin-token', client_ip: '127.0.0.1' }]);
 });
 
 it('tells the sum over all workers, whichever is asked, also after one of them has died', async () => {
@@ -110,7 +108,7 @@ it('tells the sum also where a worker answers that waits for Postgres at its sta
 it('is gone once it was stopped, also for commands', async () => {
   expect(await gateway.stop()).toEqual({ code: 0, signal: null });
   expect(await postern('teams', 'create', 'no worker')).toMatchObject({ code: 0, stderr: '' });
-  expect(await lastActor()).toMatchObject({ client_ip: null });
+  expect(await actorsOf('no worker')).toMatchObject([{ client_ip: null }]);
   expect(gateway.process.stdout.split('your gateway keys').length).toBe(2);
   expect(gateway.process.stdout).not.toMatch(/ptn_|curl/);
 });

@@ -68,7 +68,10 @@ export class FlowCookie {
   }
 
   private async sign(payload: string): Promise<string> {
-    this.key ??= derive(this.secret, 'postern sign-in', 32);
+    this.key ??= derive(this.secret, 'postern sign-in', 32).catch((error: unknown) => {
+      this.key = null;
+      throw error;
+    });
     return createHmac('sha256', await this.key)
       .update(`oidc:${payload}`)
       .digest('base64url');

@@ -17,10 +17,17 @@ const LOCK_KEYS = 'SELECT FROM gateway_key WHERE id = ANY ($1::uuid[]) ORDER BY 
 /** Keys of the person, also revoked ones. */
 const KEYS = `SELECT id FROM gateway_key WHERE person_id = $1 OR owner_id = $2`;
 
-/** Also addresses that they had before: who created the keys of their sign-ins was themselves. */
-const KNOWN_BEFORE = `
-  SELECT DISTINCT a.actor FROM gateway_key k JOIN audit_log a ON a.subject_id = k.id AND a.action = 'created'
-  WHERE k.id = ANY ($1::uuid[]) AND k.origin = 'sign_in' AND a.subject_type = 'key' AND starts_with(a.actor, 'sso:')`;
+/**
+ * What changes call the person: also by the address with which a key of their sign-ins was created, which they did themselves.
+ * Somebody else may have an address now: from their first sign-in on, it is their name.
+ */
+const NAMES = `
+  SELECT n.name, (SELECT min(p.created_at) FROM person p WHERE 'sso:' || p.email = n.name AND p.id <> $1) AS until
+  FROM (
+    SELECT unnest($3::text[]) AS name
+    UNION SELECT a.actor FROM gateway_key k JOIN audit_log a ON a.subject_id = k.id AND a.subject_type = 'key'
+    WHERE k.id = ANY ($2::uuid[]) AND k.origin = 'sign_in' AND a.action = 'created' AND starts_with(a.actor, 'sso:')) n
+  ORDER BY n.name`;
 
 const FORGET_KEYS = `
   UPDATE gateway_key SET version = version + 1,
@@ -43,14 +50,16 @@ const forgotten = (column: string) => `
     ${column} = replace(CASE WHEN $6 = '' THEN ${column}::text ELSE replace(${column}::text, $6, $5) END,
       ': ' || to_jsonb($7::text)::text, ': ' || to_jsonb($5::text)::text)::jsonb`;
 
-/** Who did something, and what was done to the person and their keys. */
+const IS_NAMED = (column: string) => `${column} = $3 AND at < COALESCE($8::timestamptz, 'infinity')`;
+
+/** Who did something, and what was done to the person and their keys: by one of their names. */
 const FORGET_CHANGES = `
   UPDATE audit_log SET
-    actor = CASE WHEN actor = ANY ($3::text[]) THEN $4 ELSE actor END,
-    client_ip = CASE WHEN actor = ANY ($3::text[]) THEN NULL ELSE client_ip END,
+    actor = CASE WHEN ${IS_NAMED('actor')} THEN $4 ELSE actor END,
+    client_ip = CASE WHEN ${IS_NAMED('actor')} THEN NULL ELSE client_ip END,
     subject_name = CASE WHEN subject_name = $7 THEN $5 WHEN $6 = '' THEN subject_name ELSE replace(subject_name, $6, $5) END,${forgotten('before')},${forgotten('after')}
-  WHERE actor = $4 OR actor = ANY ($3::text[]) OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
-    OR (subject_type IN ('session', 'sign_in', 'issued_token') AND (subject_name IN ($5, $7) OR subject_name = ANY ($3::text[])))`;
+  WHERE actor = $4 OR ${IS_NAMED('actor')} OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
+    OR (subject_type IN ('session', 'sign_in', 'issued_token') AND (subject_name IN ($5, $7) OR ${IS_NAMED('subject_name')}))`;
 
 /** By their keys alone: they may have had other addresses. Tokens of trusts, for workloads, keep their subject. */
 const FORGET_ROWS = `
@@ -63,7 +72,7 @@ const FORGET_ROWS = `
 interface Ended {
   name: string;
   keyIds: string[];
-  /** As changes name them. */
+  /** As changes name them today. */
   known: string[];
 }
 
@@ -84,15 +93,17 @@ export async function forgetPerson(dataSource: DataSource, id: string, by: Actor
     changed = await dataSource.transaction(async (manager) => forgetRows(manager, await lock(manager, id)));
   await dataSource.transaction(async (manager: EntityManager) => {
     const { name, keyIds, known } = await lock(manager, id);
+    const names = await manager.query<{ name: string; until: Date | null }[]>(NAMES, [id, keyIds, known]);
     await manager.query(LOCK_KEYS, [keyIds]);
     await manager.query(FORGET_KEYS, [keyIds, alias, `sso:${alias}`]);
     await manager.query(FORGET_TOKENS, [keyIds, alias]);
     await manager.query(FORGET_SIGN_INS, [id]);
     await manager.query(FORGET_PERSON, [id, alias]);
-    // A person without an address has a name all the same.
-    const addresses = known.filter((one) => !one.startsWith('sso:sub:')).map((one) => one.slice(4));
-    for (const address of addresses.length === 0 ? [''] : addresses)
-      await manager.query(FORGET_CHANGES, [id, keyIds, known, `sso:${alias}`, alias, address, name]);
+    for (const { name: known, until } of names) {
+      const address = known.startsWith('sso:sub:') ? '' : known.slice('sso:'.length);
+      const values = [id, keyIds, known, `sso:${alias}`, alias, address, name, until];
+      await manager.query(FORGET_CHANGES, values);
+    }
     const change = {
       action: 'forgotten',
       type: 'person',
@@ -113,12 +124,6 @@ async function lock(manager: EntityManager, id: string): Promise<Ended> {
     throw ServiceError.of('conflict', 'ended_at', 'the person can still sign in; end them first');
   const { name, email, subject, issuer } = person;
   const keys = await manager.query<{ id: string }[]>(KEYS, [id, `sso:${issuer}#${subject}`]);
-  const keyIds = keys.map((key) => key.id);
-  const before = await manager.query<{ actor: string }[]>(KNOWN_BEFORE, [keyIds]);
-  const known = [
-    `sso:sub:${subject}`,
-    ...(email === null ? [] : [`sso:${email}`]),
-    ...before.map(({ actor }) => actor),
-  ];
-  return { name, keyIds, known: [...new Set(known)] };
+  const known = [`sso:sub:${subject}`, ...(email === null ? [] : [`sso:${email}`])];
+  return { name, keyIds: keys.map((key) => key.id), known };
 }

@@ -70,7 +70,7 @@ export class PeopleController {
     operationId: 'reopenPerson',
     summary: 'Let a person sign in again',
     description:
-      'Also to teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.',
+      'This includes teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.',
   })
   @ApiOkResponse({ standardSchema: personSchema, description: 'The person.' })
   @ApiErrors(404, 413, 415)

@@ -87,9 +87,9 @@ export const shownPersonSchema = z
     keys: z
       .array(ownKeySchema)
       .meta({ description: 'Keys of the person that are not revoked; at most 500.' }),
-    kept_out_of: z.array(z.string()).meta({
+    blocked_teams: z.array(z.string()).meta({
       description:
-        'Teams that they cannot sign in to from a client, because their key of sign-ins there was revoked; until they are let in again.',
+        'Teams that they cannot sign in to from a client, because their key of sign-ins there was revoked. `POST /people/:id/reopen` lets them in again.',
       example: ['search'],
     }),
     sign_ins: z.array(signInSchema).meta({

@@ -20,6 +20,7 @@ import { RecentSignIns } from '../../keys/recent-sign-ins.service.js';
 import type { Actor } from '../../platform/actor.js';
 import { endPerson, endSignIns } from '../sign-in/end-sign-ins.js';
 import { forgetPerson } from './forget-person.js';
+import { KEEPS_OUT } from './keeps-out.js';
 import { ownerOf, userIdOf } from './person-names.js';
 import type {
   EndedPerson,
@@ -79,11 +80,7 @@ const ADMIT = `
   WHERE person.ended_at IS NULL
   RETURNING id`;
 
-/** Whether the key `k` keeps the person `p` out of its team. */
-const KEEPS_OUT = `
-  k.person_id = p.id AND k.origin = 'sign_in' AND k.revoked_at > COALESCE(p.reopened_at, '-infinity')`;
-
-const KEPT_OUT_OF = `
+const BLOCKED_TEAMS = `
   SELECT t.name FROM person p JOIN gateway_key k ON ${KEEPS_OUT} JOIN team t ON t.id = k.team_id
   WHERE p.id = $1 GROUP BY t.name ORDER BY t.name LIMIT 500`;
 
@@ -140,11 +137,10 @@ export class PeopleService {
     const { manager } = this.dataSource;
     const person = await find(manager, idOrEmail);
     const signIns = await manager.query<Row<SignInView>[]>(SIGN_INS_OF, [person.id]);
-    const teams = await manager.query<{ name: string }[]>(KEPT_OUT_OF, [person.id]);
     return {
       ...person,
       keys: await keysOf(manager, person),
-      kept_out_of: teams.map(({ name }) => name),
+      blocked_teams: await blockedTeams(manager, person.id),
       sign_ins: signIns.map(viewOf<SignInView>),
     };
   }
@@ -196,12 +192,14 @@ export class PeopleService {
     });
   }
 
-  /** Lets a person sign in again, also to teams where their key of sign-ins was revoked. What was revoked stays so. @throws ServiceError as end() */
+  /** Lets a person sign in again, also in teams where their sign-in key was revoked. What was revoked stays so. @throws ServiceError as end() */
   reopen(idOrEmail: string, by: Actor): Promise<PersonView> {
     const request = { id: idOrEmail, action: 'reopened', by };
     return audited(this.dataSource.manager, PERSON, request, async (manager, { id }) => {
+      const teams = await blockedTeams(manager, id);
       const [rows] = await manager.query<[object[], number]>(REOPEN, [id]);
-      return rows.length === 0 ? null : {};
+      if (rows.length === 0) return null;
+      return teams.length === 0 ? {} : { teams };
     });
   }
 
@@ -216,6 +214,12 @@ export class PeopleService {
     await forgetPerson(this.dataSource, id, by);
     return find(manager, id);
   }
+}
+
+/** Their names. */
+async function blockedTeams(manager: EntityManager, id: string): Promise<string[]> {
+  const teams = await manager.query<{ name: string }[]>(BLOCKED_TEAMS, [id]);
+  return teams.map(({ name }) => name);
 }
 
 /** Whose sign-ins are seen. */

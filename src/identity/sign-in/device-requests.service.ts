@@ -13,6 +13,7 @@ import type { Actor } from '../../platform/actor.js';
 import { networkOf } from '../../platform/client-address.js';
 import type { SignInSettings } from '../../teams/sign-in.js';
 import { OauthError } from '../oauth/parameters.js';
+import { KEEPS_OUT } from '../people/keeps-out.js';
 import { actorNameOf, ownerOf } from '../people/person-names.js';
 import { DeviceIdpSecrets } from './idp-secrets.service.js';
 import { PersonKeys } from './person-keys.service.js';
@@ -61,9 +62,7 @@ const LOCK_REQUEST = 'SELECT FROM device_request WHERE id = $1 FOR UPDATE';
 const FIND_TEAMS = `
   SELECT t.id, t.name FROM team t
   WHERE t.name = ANY ($1) AND NOT t.disabled AND t.sign_in IS NOT NULL AND NOT EXISTS (
-    SELECT FROM gateway_key k JOIN person p ON p.id = k.person_id
-    WHERE k.person_id = $2 AND k.team_id = t.id AND k.origin = 'sign_in'
-      AND k.revoked_at > COALESCE(p.reopened_at, '-infinity'))
+    SELECT FROM person p JOIN gateway_key k ON ${KEEPS_OUT} WHERE p.id = $2 AND k.team_id = t.id)
   ORDER BY t.name`;
 
 const SAVE_PERSON = `
@@ -219,7 +218,7 @@ export class DeviceRequests {
       const [known] = await manager.query<{ id: string; ended: boolean }[]>(FIND_PERSON, [issuer, subject]);
       mustNotBeEnded(known);
       const teams = await manager.query<{ id: string }[]>(FIND_TEAMS, [names, known?.id ?? null]);
-      if (teams.length === 0) throw new NoTeam(identity.name, names);
+      if (teams.length === 0) throw new NoTeam(email ?? subject, names);
       const name = displayName ?? email ?? subject;
       const [person] = await manager.query<[{ id: string }]>(SAVE_PERSON, [
         ...[uuidv7(), issuer, subject, name, email],

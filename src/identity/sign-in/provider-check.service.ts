@@ -35,8 +35,9 @@ const CLAIM_IT = `
             si.created_at > now() - ${UNCHECKED} AS is_new, si.idp_checked_at > now() - ${UNCHECKED} AS is_checked`;
 
 const IS_CLAIMED = `
-  SELECT FROM refresh_token r JOIN sign_in si ON si.id = r.sign_in_id
-  WHERE r.digest = $1 AND r.used_at IS NULL AND si.ended_at IS NULL AND si.renewing_until > now()`;
+  SELECT FROM refresh_token r JOIN sign_in si ON si.id = r.sign_in_id JOIN person p ON p.id = si.person_id
+  JOIN gateway_key k ON k.id = si.key_id JOIN team t ON t.id = k.team_id
+  WHERE r.digest = $1 AND r.used_at IS NULL AND si.renewing_until > now() AND ${GOES_ON}`;
 
 const KEEP = 'UPDATE sign_in SET idp_refresh = $2 WHERE id = $1';
 const CHECKED = 'UPDATE sign_in SET idp_checked_at = now() WHERE id = $1';

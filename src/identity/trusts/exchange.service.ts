@@ -138,8 +138,8 @@ export class ExchangeService implements OnApplicationShutdown {
       const token = readIdentityToken(text);
       const trust = this.directory.find(name);
       if (trust === undefined) throw new RejectedToken('unknown_trust', 'no trust has this name');
-      await this.verify(trust, token);
       if (!trust.enabled) throw new RejectedToken('disabled', 'the trust is disabled');
+      await this.verify(trust, token);
       const { subject, from, until } = checkClaims(token, { ...trust, cidrs: null }, null);
       const now = Date.now() / 1000;
       if (now > until) throw new RejectedToken('expired', 'it has expired');

@@ -48,6 +48,7 @@ interface Failure {
 export class TrustFailures implements OnApplicationShutdown {
   private readonly logger = new Logger('Trusts');
   private pending = new Map<string, Failure[]>();
+  private writing = Promise.resolve();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -60,8 +61,14 @@ export class TrustFailures implements OnApplicationShutdown {
     this.pending.set(trustId, failures.slice(-KEPT));
   }
 
+  /** After the batch that is being written: an alert counts the failures that are stored. */
   @Interval(EVERY_MS)
-  async write(): Promise<void> {
+  write(): Promise<void> {
+    this.writing = this.writing.then(() => this.writeBatch());
+    return this.writing;
+  }
+
+  private async writeBatch(): Promise<void> {
     if (this.pending.size === 0 || this.database.notReady !== null) return;
     const batch = this.pending;
     this.pending = new Map();

@@ -112,7 +112,7 @@ export class TrustsService {
     const lock: typeof TRUST.lock = async (manager, nameOrId) => {
       if (key !== undefined) {
         // An unknown trust is named before an unknown key.
-        await find(manager, nameOrId);
+        await findTrust(manager, nameOrId);
         givenKey = await keyOf(manager, key);
       }
       return TRUST.lock(manager, nameOrId);
@@ -221,12 +221,16 @@ function recorded({ live_tokens: _, ...trust }: TrustView) {
 }
 
 async function find(manager: EntityManager, nameOrId: string): Promise<TrustView> {
-  const where = isUuid(nameOrId) ? { id: nameOrId } : { name: nameOrId };
-  const trust = await manager.findOneBy(Trust, where);
-  if (trust === null)
-    throw ServiceError.of('not_found', 'id', 'no trust has this name or id; list the trusts to find it');
+  const trust = await findTrust(manager, nameOrId);
   const { data } = await viewsOf(manager, { data: [trust], next_cursor: null });
   return data[0]!;
+}
+
+/** @throws ServiceError not_found */
+async function findTrust(manager: EntityManager, nameOrId: string): Promise<Trust> {
+  const trust = await manager.findOneBy(Trust, isUuid(nameOrId) ? { id: nameOrId } : { name: nameOrId });
+  if (trust !== null) return trust;
+  throw ServiceError.of('not_found', 'id', 'no trust has this name or id; list the trusts to find it');
 }
 
 /** @throws ServiceError not_found; conflict for a revoked key, and for one of sign-ins; invalid if two keys are called so */

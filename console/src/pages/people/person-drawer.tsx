@@ -78,10 +78,10 @@ function Details({ shown }: { shown: ShownPerson }) {
               ] as const,
           ),
           [
-            'Kept out of',
-            shown.kept_out_of.length === 0
+            'Blocked teams',
+            shown.blocked_teams.length === 0
               ? undefined
-              : `${shown.kept_out_of.join(', ')}: the key of their sign-ins was revoked`,
+              : `${shown.blocked_teams.join(', ')}: the key of their sign-ins was revoked`,
           ],
           ['Sign-in provider', shown.issuer],
           ['ID there', <CopyableId id={shown.subject} what="ID at the provider" />],
@@ -159,7 +159,7 @@ function Actions({ shown }: { shown: ShownPerson }) {
   return (
     <>
       <Group gap="xs">
-        {(shown.ended_at !== null || shown.kept_out_of.length > 0) && (
+        {(shown.ended_at !== null || shown.blocked_teams.length > 0) && (
           <Button size="xs" variant="default" onClick={reopen.onSubmit} loading={reopen.pending}>
             Let in again
           </Button>

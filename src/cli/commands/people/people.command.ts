@@ -70,7 +70,7 @@ Example:
     .option('--json', 'print the person as JSON')
     .addHelpText(
       'after',
-      '\nAlso to teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.\n\nExample:\n  postern people reopen jane@example.com',
+      '\nThis includes teams where their key of sign-ins was revoked. Keys that were revoked stay revoked.\n\nExample:\n  postern people reopen jane@example.com',
     )
     .action(
       action(async ({ api, out }, _, text) => {
@@ -118,8 +118,8 @@ async function show({ api, out }: Session, _: object, text?: string): Promise<vo
       ...person.keys.map(
         ({ name, origin }) => [origin === 'manual' ? 'own key' : 'key of sign-ins', name] as const,
       ),
-      ...person.kept_out_of.map(
-        (team) => ['kept out of', `${team}: the key of sign-ins was revoked`] as const,
+      ...person.blocked_teams.map(
+        (team) => ['blocked team', `${team}: the key of sign-ins was revoked`] as const,
       ),
       ...person.sign_ins.map((signIn) => ['sign-in', lineOf(signIn)] as const),
     ]),

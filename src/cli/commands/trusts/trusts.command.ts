@@ -102,7 +102,7 @@ Examples:
             ['audience', trust.audience],
             ['keys', trust.jwks === null ? 'read from the issuer' : `${trust.jwks.keys.length} stored`],
             ...Object.entries(trust.claims).map(
-              ([name, values]) => [`claim ${name}`, values.map(String).join(', ')] as const,
+              ([name, values]) => [`claim ${name}`, values.map(shownValue).join(', ')] as const,
             ),
             ['any ref', trust.any_ref ? 'yes' : 'no'],
             ['networks', trust.cidrs?.join(', ') ?? 'all'],
@@ -212,7 +212,7 @@ function addSettings(command: Command): Command {
     .option('--jwks <file>', 'public keys of an issuer that Postern cannot reach, or none')
     .option(
       '--claim <name=value...>',
-      'a claim and an accepted value, several times for several; true and false are no text unless they are in double quotes',
+      'a claim and an accepted value, several times for several; true and false are booleans, and in double quotes text',
     )
     .option('--repository-id <id>', 'of GitHub: as --claim repository_id=ID')
     .option('--repository <owner/name>', 'of GitHub: as --claim repository=OWNER/NAME, besides the ID')
@@ -273,6 +273,11 @@ function claimsOf({
     add(one.slice(0, at), valueOf(one.slice(at + 1)));
   }
   return claims;
+}
+
+/** As `--claim` takes it. */
+function shownValue(value: unknown): string {
+  return value === 'true' || value === 'false' ? `"${value}"` : String(value);
 }
 
 /** Values are text, but for true and false: in double quotes, these are text too. */
