@@ -37,6 +37,7 @@ it('trusts are created, shown, tested, changed and deleted, for a key without a 
   const shown = await remote('trusts show job');
   expect(shown.stdout).toMatch(/^claim ref +refs\/heads\/main, refs\/tags\/\*$/m);
   expect(shown.stdout).toMatch(/^claim fork +false$/m);
+  expect(shown.stdout).toMatch(/^claim ref_protected +"true"$/m);
   // As GitLab has it: text.
   const { claims: stored } = await gateway.admin<{ claims: object }>('GET', '/trusts/job');
   expect(stored).toMatchObject({ fork: [false], ref_protected: ['true'] });

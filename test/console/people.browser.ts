@@ -61,7 +61,7 @@ describeInBrowser('people in the console', () => {
     );
     await page.reload();
     await drawer.getByText('search: the key of their sign-ins was revoked').waitFor();
-    await checkAppearance(page, 'person-kept-out');
+    await checkAppearance(page, 'person-blocked');
     await drawer.getByRole('button', { name: 'Let in again' }).click();
     await drawer.getByRole('button', { name: 'Let in again' }).waitFor({ state: 'detached' });
     expect(await shown()).toMatchObject({ ended_at: null, blocked_teams: [] });

@@ -322,13 +322,25 @@ it('leaves what somebody else did who has the address now', async () => {
   await signedIn(postern, issuer, 'first');
   USERS.next = { ...person, email: 'shared@example.com' };
   await signedIn(postern, issuer, 'next');
+  USERS.next = { ...person, email: 'later@example.com' };
+  await signedIn(postern, issuer, 'next');
+  USERS.last = { ...person, email: 'shared@example.com' };
+  await signedIn(postern, issuer, 'last');
   const theirs = [{ actor: 'sso:shared@example.com', located: true }];
-  expect([await created('first'), await created('next')]).toEqual([theirs, theirs]);
-  const id = await idOf('first');
-  await end(id);
-  await postern.admin('POST', `/people/${id}/forget`, {});
-  expect(await created('first')).toEqual([{ actor: `sso:forgotten-${id.slice(-12)}`, located: false }]);
-  expect(await created('next')).toEqual(theirs);
+  const all = () => Promise.all(['first', 'next', 'last'].map(created));
+  expect(await all()).toEqual([theirs, theirs, theirs]);
+  const forget = async (user: string) => {
+    const id = await idOf(user);
+    await end(id);
+    await postern.admin('POST', `/people/${id}/forget`, {});
+    return [{ actor: `sso:forgotten-${id.slice(-12)}`, located: false }];
+  };
+  const last = await forget('last');
+  expect(await all()).toEqual([theirs, theirs, last]);
+  const next = await forget('next');
+  expect(await all()).toEqual([theirs, next, last]);
+  const first = await forget('first');
+  expect(await all()).toEqual([first, next, last]);
 });
 
 it('forgets a person whatever their name is', async () => {

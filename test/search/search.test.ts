@@ -187,6 +187,8 @@ describe('a search', () => {
     ['a whole key', `ptn_${'a'.repeat(38)}`],
     ['a key inside of text', `Bearer ptn_${'a'.repeat(38)}`],
     ['most of a key', `ptn_${'a'.repeat(9)}`],
+    ['most of a refresh token', `ptr_${'a'.repeat(9)}`],
+    ['most of a device code', `ptd_${'a'.repeat(9)}`],
     ['no text', ' '],
     ['a control character', 'a\u0000'],
   ])('rejects %s', async (_, text) => {

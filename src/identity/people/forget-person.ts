@@ -18,16 +18,17 @@ const LOCK_KEYS = 'SELECT FROM gateway_key WHERE id = ANY ($1::uuid[]) ORDER BY 
 const KEYS = `SELECT id FROM gateway_key WHERE person_id = $1 OR owner_id = $2`;
 
 /**
- * What changes call the person: also by the address with which a key of their sign-ins was created, which they did themselves.
- * Somebody else may have an address now: from their first sign-in on, it is their name.
+ * What changes call the person, and when they may have made them: also by the address with which a key of their sign-ins was
+ * created, which they did themselves. Others may have an address before and after them, and keep what they did.
  */
 const NAMES = `
-  SELECT n.name, (SELECT min(p.created_at) FROM person p WHERE 'sso:' || p.email = n.name AND p.id <> $1) AS until
-  FROM (
+  SELECT n.name AS known, me.created_at AS since, me.ended_at AS ended,
+         (SELECT min(p.created_at) FROM person p WHERE 'sso:' || p.email = n.name AND p.created_at > me.created_at) AS until
+  FROM person me, (
     SELECT unnest($3::text[]) AS name
     UNION SELECT a.actor FROM gateway_key k JOIN audit_log a ON a.subject_id = k.id AND a.subject_type = 'key'
     WHERE k.id = ANY ($2::uuid[]) AND k.origin = 'sign_in' AND a.action = 'created' AND starts_with(a.actor, 'sso:')) n
-  ORDER BY n.name`;
+  WHERE me.id = $1 ORDER BY n.name`;
 
 const FORGET_KEYS = `
   UPDATE gateway_key SET version = version + 1,
@@ -50,16 +51,18 @@ const forgotten = (column: string) => `
     ${column} = replace(CASE WHEN $6 = '' THEN ${column}::text ELSE replace(${column}::text, $6, $5) END,
       ': ' || to_jsonb($7::text)::text, ': ' || to_jsonb($5::text)::text)::jsonb`;
 
-const IS_NAMED = (column: string) => `${column} = $3 AND at < COALESCE($8::timestamptz, 'infinity')`;
+/** While the name was theirs. */
+const IN_TIME = `at >= $8 AND at < COALESCE($9::timestamptz, 'infinity')`;
+const BY_THEM = `(actor = $3 AND ${IN_TIME} AND at <= $10)`;
 
 /** Who did something, and what was done to the person and their keys: by one of their names. */
 const FORGET_CHANGES = `
   UPDATE audit_log SET
-    actor = CASE WHEN ${IS_NAMED('actor')} THEN $4 ELSE actor END,
-    client_ip = CASE WHEN ${IS_NAMED('actor')} THEN NULL ELSE client_ip END,
+    actor = CASE WHEN ${BY_THEM} THEN $4 ELSE actor END,
+    client_ip = CASE WHEN ${BY_THEM} THEN NULL ELSE client_ip END,
     subject_name = CASE WHEN subject_name = $7 THEN $5 WHEN $6 = '' THEN subject_name ELSE replace(subject_name, $6, $5) END,${forgotten('before')},${forgotten('after')}
-  WHERE actor = $4 OR ${IS_NAMED('actor')} OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
-    OR (subject_type IN ('session', 'sign_in', 'issued_token') AND (subject_name IN ($5, $7) OR ${IS_NAMED('subject_name')}))`;
+  WHERE actor = $4 OR ${BY_THEM} OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
+    OR (subject_type IN ('session', 'sign_in', 'issued_token') AND subject_name IN ($3, $5, $7) AND ${IN_TIME})`;
 
 /** By their keys alone: they may have had other addresses. Tokens of trusts, for workloads, keep their subject. */
 const FORGET_ROWS = `
@@ -67,6 +70,14 @@ const FORGET_ROWS = `
     ${UPDATED_NOW}
   WHERE (started_at, id) IN (
     SELECT started_at, id FROM request_log WHERE key_id = ANY ($1::uuid[]) AND starts_with(subject, 'sso:') LIMIT ${ROWS})`;
+
+/** A row of NAMES. */
+interface Name {
+  known: string;
+  since: Date;
+  until: Date | null;
+  ended: Date;
+}
 
 /** A person who was ended, and is locked. */
 interface Ended {
@@ -93,15 +104,26 @@ export async function forgetPerson(dataSource: DataSource, id: string, by: Actor
     changed = await dataSource.transaction(async (manager) => forgetRows(manager, await lock(manager, id)));
   await dataSource.transaction(async (manager: EntityManager) => {
     const { name, keyIds, known } = await lock(manager, id);
-    const names = await manager.query<{ name: string; until: Date | null }[]>(NAMES, [id, keyIds, known]);
+    const names = await manager.query<Name[]>(NAMES, [id, keyIds, known]);
     await manager.query(LOCK_KEYS, [keyIds]);
     await manager.query(FORGET_KEYS, [keyIds, alias, `sso:${alias}`]);
     await manager.query(FORGET_TOKENS, [keyIds, alias]);
     await manager.query(FORGET_SIGN_INS, [id]);
     await manager.query(FORGET_PERSON, [id, alias]);
-    for (const { name: known, until } of names) {
-      const address = known.startsWith('sso:sub:') ? '' : known.slice('sso:'.length);
-      const values = [id, keyIds, known, `sso:${alias}`, alias, address, name, until];
+    for (const one of names) {
+      const address = one.known.startsWith('sso:sub:') ? '' : one.known.slice('sso:'.length);
+      const values = [
+        id,
+        keyIds,
+        one.known,
+        `sso:${alias}`,
+        alias,
+        address,
+        name,
+        one.since,
+        one.until,
+        one.ended,
+      ];
       await manager.query(FORGET_CHANGES, values);
     }
     const change = {

@@ -212,7 +212,7 @@ function addSettings(command: Command): Command {
     .option('--jwks <file>', 'public keys of an issuer that Postern cannot reach, or none')
     .option(
       '--claim <name=value...>',
-      'a claim and an accepted value, several times for several; true and false are booleans, and in double quotes text',
+      'a claim and an accepted value, several times for several; true and false are booleans; in double quotes, they are text',
     )
     .option('--repository-id <id>', 'of GitHub: as --claim repository_id=ID')
     .option('--repository <owner/name>', 'of GitHub: as --claim repository=OWNER/NAME, besides the ID')
@@ -275,7 +275,7 @@ function claimsOf({
   return claims;
 }
 
-/** As `--claim` takes it. */
+/** Text that looks like a boolean stands in quotes. */
 function shownValue(value: unknown): string {
   return value === 'true' || value === 'false' ? `"${value}"` : String(value);
 }
