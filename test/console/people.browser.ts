@@ -140,7 +140,7 @@ describeInBrowser('people in the console', () => {
     const { status, access_token: token } = await poll(gateway, started.body.device_code);
     expect([status, typeof token]).toEqual([200, 'string']);
     const key = await gateway.database.find<{ id: string }>(
-      `SELECT id FROM gateway_key WHERE origin = 'sign_in'`,
+      `SELECT id FROM gateway_key WHERE origin = 'sign_in' AND name = 'mia@example.com'`,
     );
     // The provider is another origin, and a wrong code is 400.
     await done(/^request to /, /400/);
