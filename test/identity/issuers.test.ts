@@ -82,9 +82,13 @@ describe('the keys of an issuer', () => {
   });
 
   it('are not read for a trust that is disabled', async () => {
-    const issuer = await startIssuer();
+    const [issuer, other] = [await startIssuer(), await startIssuer()];
+    // With none that is enabled, nothing is exchanged at all.
+    await createTrust({ issuer: other.url, claims: { sub: ['job'] } });
     const trust = await createTrust({ issuer: issuer.url, claims: { sub: ['job'] }, enabled: false });
     expect(await statusOf(trust, await issuer.sign())).toBe(400);
+    const verdict = await gateway.admin('POST', `/trusts/${trust}/test`, { token: await issuer.sign() });
+    expect(verdict).toMatchObject({ accepted: false, reason: 'disabled' });
     expect(issuer.asked).toEqual([]);
   });
 

@@ -124,6 +124,16 @@ it('waits for no transaction while the provider is asked, and goes on where a pr
   expect((await waiting).status).toBe(200);
 });
 
+it('waits for no other process that asks about a sign-in that is over', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const { id } = await newest();
+  await rows(`UPDATE sign_in SET renewing_until = now() + interval '30 seconds' WHERE id = $1`, [id]);
+  await replicas[0].admin('PATCH', '/teams/default', { disabled: true });
+  const { status, error } = await renew(replicas[0], refresh);
+  await replicas[0].admin('PATCH', '/teams/default', { disabled: false });
+  expect([status, error]).toEqual([400, 'invalid_grant']);
+});
+
 it('asks about twenty at a time, and claims none before its turn', async () => {
   const all: string[] = [];
   for (let i = 0; i < 21; i++)
