@@ -131,6 +131,8 @@ it('waits for no other process that asks about a sign-in that is over', async ()
   await replicas[0].admin('PATCH', '/teams/default', { disabled: true });
   const { status, error } = await renew(replicas[0], refresh);
   await replicas[0].admin('PATCH', '/teams/default', { disabled: false });
+  // The claim of the other process would count among the twenty of the next test.
+  await rows('UPDATE sign_in SET renewing_until = NULL WHERE id = $1', [id]);
   expect([status, error]).toEqual([400, 'invalid_grant']);
 });
 
