@@ -79,5 +79,10 @@ it('trusts are created, shown, tested, changed and deleted, for a key without a 
     /^error: --cidr must be/,
   );
   expect((await remote('trusts update job')).stderr).toContain('nothing to change');
+  expect((await remote('trusts update job --claim repository_id=7 ref=a constructor=b')).code).toBe(0);
+  expect((await remote('trusts show job')).stdout).toMatch(/^claim constructor +b$/m);
+  expect((await remote('trusts update job --claim repository_id=7 ref=a __proto__=b')).stderr).toMatch(
+    /^error: --claim must not name a claim __proto__/,
+  );
   expect((await remote('trusts delete job --yes')).stdout).toBe('Deleted trust job.\n');
 });

@@ -187,6 +187,11 @@ describe('a trust cannot be created', () => {
       'claims.id.1: must not be a number beyond 2^53',
     ],
     [
+      'for a claim that a record drops',
+      { issuer: 'https://a.example', claims: JSON.parse('{"sub":["a"],"__proto__":["b"]}') as object },
+      'claims: must not name a claim __proto__',
+    ],
+    [
       'for half a character',
       { issuer: 'https://a.example', claims: { sub: ['\ud800'] } },
       'claims.sub.0: must be text, a number, true or false',

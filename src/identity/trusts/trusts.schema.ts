@@ -94,7 +94,7 @@ const text = (message: string) =>
 /** A larger one is read as its neighbour, which may be the ID of somebody else. */
 const number = z.number().refine((value) => Math.abs(value) <= Number.MAX_SAFE_INTEGER, EXACT);
 
-const claims = z
+const conditions = z
   .record(
     text(CLAIMS),
     z
@@ -105,6 +105,13 @@ const claims = z
   )
   .refine((all) => Object.keys(all).length <= MAX_NAMES, `must not name more than ${MAX_NAMES} claims`)
   .transform((all): ClaimConditions => all);
+
+/** A record of zod drops this name, and a condition that is dropped lets others in. */
+const claims = z.preprocess((all, context) => {
+  if (all instanceof Object && Object.hasOwn(all, '__proto__'))
+    context.addIssue({ code: 'custom', message: 'must not name a claim __proto__' });
+  return all;
+}, conditions);
 
 const CIDRS = 'must be a list of networks or addresses, such as ["10.0.0.0/8"]';
 const HOST_BITS = 'must name networks by their first address: 10.1.2.0/24, not 10.1.2.3/24';

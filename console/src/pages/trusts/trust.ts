@@ -68,9 +68,11 @@ export function conditionsOf(claims: Trust['claims']): Condition[] {
 
 /** @param stored as the trust has them: a number that was not changed stays one */
 export function claimsOf(conditions: readonly Condition[], stored: Trust['claims']): Trust['claims'] {
-  const claims: Record<string, Value[]> = {};
+  // Without prototypes: every name is that of a claim, also "constructor".
+  const claims = Object.create(null) as Record<string, Value[]>;
+  const before = new Map(Object.entries(stored));
   for (const { name, values } of conditions)
-    if (name !== '') (claims[name] ??= []).push(...values.map((text) => valueOf(text, stored[name] ?? [])));
+    if (name !== '') (claims[name] ??= []).push(...values.map((text) => valueOf(text, before.get(name) ?? [])));
   return claims;
 }
 

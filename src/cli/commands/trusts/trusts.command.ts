@@ -261,7 +261,8 @@ function claimsOf({
   repositoryId,
   ref = [],
 }: TrustOptions): Record<string, unknown[]> {
-  const claims: Record<string, unknown[]> = {};
+  // No prototype: every name is that of a claim, also "constructor".
+  const claims = Object.create(null) as Record<string, unknown[]>;
   const add = (name: string, value: unknown) => (claims[name] ??= []).push(value);
   if (repositoryId !== undefined) add('repository_id', repositoryId);
   if (repository !== undefined) add('repository', repository);
