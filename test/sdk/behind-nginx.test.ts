@@ -1,11 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import OpenAI, { toFile } from 'openai';
 import { Agent } from 'undici';
+import { OpenIdProvider } from '../admin/openid-provider.js';
+import { Browser, poll, signInSettings, startDevice, USERS } from '../identity/device-flow.js';
+import { exchange, statusWith } from '../identity/exchanges.js';
+import { FakeIssuer } from '../identity/fake-issuer.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { type LogRowView, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, type ReceivedRequest } from '../support/raw-provider.js';
 import { type Nginx, nginxMissing, startNginx } from '../support/front-nginx.js';
+import { unusedPort } from '../support/unused-port.js';
 
 const missing = nginxMissing();
 /** An address of the client's own, other than the one nginx reaches the gateway from; only Linux has it unasked. */
@@ -193,8 +200,92 @@ function behindNginx(): void {
   });
 }
 
+/** People and jobs get tokens, and people confirm at the admin port: with what the guide adds to deploy/nginx.conf. */
+function tokensBehindNginx(): void {
+  let provider: RawProvider;
+  let issuer: OpenIdProvider;
+  let jobs: FakeIssuer;
+  let gateway: TestGateway;
+  let nginx: Nginx;
+
+  beforeAll(async () => {
+    for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
+    provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'reached')));
+    const port = await unusedPort();
+    const adminPort = await unusedPort();
+    const guide = readFileSync(join(process.cwd(), 'docs/guides/nginx.md'), 'utf8');
+    const [pages] = /^location ~ [^]*?^}/m.exec(guide)!;
+    nginx = await startNginx([port], (site) =>
+      // Without TLS, the helpers of the sign-in need no certificate.
+      site
+        .replace('listen 443 ssl', 'listen 443')
+        .replace(/(?=^ {2}location \/ )/m, `${pages.replace('8081', String(adminPort))}\n`),
+    );
+    issuer = await OpenIdProvider.start(nginx.url, USERS, { refresh: true });
+    gateway = await startTestGateway({
+      PROVIDER_URL: provider.url,
+      ...signInSettings(issuer, nginx.url),
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+    });
+    await gateway.admin('PATCH', '/teams/default', { sign_in: {}, claude_code: { model: 'sonnet' } });
+    jobs = await FakeIssuer.start();
+    await gateway.admin('POST', '/keys', { team: 'default', name: 'ci', secret: false });
+    const trust = { name: 'job', key: 'default/ci', issuer: jobs.url, audience: 'gateway' };
+    await gateway.admin('POST', '/trusts', { ...trust, claims: { sub: ['job'] } });
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    await jobs.stop();
+    await issuer.stop();
+    await nginx.stop();
+    await provider.stop();
+  });
+
+  it.each(['', '/p/default'])('a person signs in from a client whose base is "%s"', async (base) => {
+    const { body } = await startDevice(nginx, base);
+    expect(body.verification_uri).toBe(`${nginx.url}/device`);
+    const page = await new Browser(nginx).signIn(issuer, body.user_code, 'jane');
+    expect(page.status).toBe(200);
+    const { access_token: token } = await poll({ url: nginx.url + base }, body.device_code);
+    expect(await statusWith(nginx, token!)).toBe(200);
+    const headers = { authorization: `Bearer ${token}` };
+    const settings = await fetch(`${nginx.url}${base}/managed/settings`, { headers });
+    expect(await settings.json()).toMatchObject({ settings: { model: 'sonnet' } });
+    const self = await fetch(`${nginx.url}/self/v1/key`, { headers });
+    expect(await self.json()).toMatchObject({ name: 'jane@example.com' });
+  });
+
+  it('a job exchanges its identity token, and reads where', async () => {
+    const { token } = await exchange(nginx, 'job', await jobs.sign({ sub: 'job' }));
+    expect(await statusWith(nginx, token!)).toBe(200);
+    const metadata = '/.well-known/oauth-authorization-server';
+    for (const [path, issuedBy] of [
+      [metadata, nginx.url],
+      [`${metadata}/p/default`, `${nginx.url}/p/default`],
+      [`/p/default${metadata}`, `${nginx.url}/p/default`],
+    ] as const)
+      expect(await (await fetch(nginx.url + path)).json()).toMatchObject({ issuer: issuedBy });
+  });
+
+  it('the rest of the admin port stays out of reach, however its path is written', async () => {
+    const paths = [
+      '/admin/v1/keys',
+      '/console/',
+      '/metrics',
+      '/devices',
+      '/admin/v1/keys/..%2foidc/callback',
+    ];
+    for (const path of paths) {
+      const reply = await fetch(nginx.url + path);
+      expect([path, reply.status, await reply.text()]).toEqual([path, 404, expect.stringContaining('nginx')]);
+    }
+  });
+}
+
 if (missing === null) {
   describe('behind a real nginx', behindNginx);
+  describe('tokens behind a real nginx', tokensBehindNginx);
 } else {
   it('was not compared with a real nginx', () => {
     process.stdout.write(`\nNOT COMPARED behind nginx: ${missing}\n`);
