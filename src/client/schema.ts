@@ -371,7 +371,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say whether a trust would accept an identity token, and why not
+         * Hold an identity token against a trust, check by check
          * @description Issues nothing. The networks of the trust are not checked.
          */
         post: operations["testTrust"];
@@ -5084,7 +5084,7 @@ export interface components {
              */
             reason: string | null;
             /**
-             * @description What was not met; null if it is accepted.
+             * @description The first thing that was not met; null if it is accepted.
              * @example the claim ref does not have an accepted value
              */
             detail: string | null;
@@ -5093,6 +5093,25 @@ export interface components {
              * @example repo:acme/api:ref:refs/heads/main
              */
             subject: string | null;
+            /** @description What was checked, in this order: its signature only if the trust is enabled, and nothing else of a token that cannot be read. */
+            checks: components["schemas"]["TokenCheck"][];
+        };
+        TokenCheck: {
+            /**
+             * @description What was checked.
+             * @example claims.ref
+             */
+            name: string;
+            /**
+             * @description Whether it is met.
+             * @example false
+             */
+            met: boolean;
+            /**
+             * @description What was not met; null if it is met.
+             * @example the claim ref does not have an accepted value
+             */
+            detail: string | null;
         };
         /**
          * @example {

@@ -78,10 +78,18 @@ describeInBrowser('trusts in the console', () => {
     const test = page.getByRole('dialog', { name: 'Test a token with api-ci' });
     await test.getByLabel('Identity token').fill(await issuer.sign({ ...JOB, event_name: 'pull_request' }));
     await test.getByRole('button', { name: 'Test', exact: true }).click();
-    await test.getByText('the claim event_name', { exact: false }).waitFor();
+    await test.getByText('not met: the claim event_name', { exact: false }).waitFor();
+    for (const width of [1280, 320]) {
+      await page.setViewportSize({ width, height: 860 });
+      await settled(page);
+      await fitsWindow(page);
+      if (PICTURES) await page.screenshot({ path: `${PICTURES}/trust-test-${width}.png`, fullPage: true });
+    }
+    await page.setViewportSize({ width: 1280, height: 860 });
     await test.getByLabel('Identity token').fill(await issuer.sign(JOB));
     await test.getByRole('button', { name: 'Test', exact: true }).click();
     await test.getByText('It would be accepted').waitFor();
+    await test.getByText('claims.repository_id').waitFor();
     await test.getByRole('button', { name: 'Cancel' }).click();
 
     await drawer.getByRole('link', { name: 'search/ci' }).click();

@@ -1,11 +1,11 @@
 import { BlockList, isIP } from 'node:net';
-import { claimOf, unmetCondition } from './conditions.js';
-import { type IdentityToken, RejectedToken } from './identity-token.js';
+import { claimOf, isMet } from './conditions.js';
+import { type IdentityToken, RejectedToken, type RejectionReason } from './identity-token.js';
 import { effectiveConditions } from './presets.js';
 import type { Trust } from './trust.entity.js';
 
 /** How far the clocks of an issuer and of Postgres may differ. */
-export const LEEWAY_S = 30;
+const LEEWAY_S = 30;
 const MAX_SUBJECT = 256;
 
 /** The settings of a trust that a token is held against. */
@@ -19,41 +19,76 @@ export interface VerifiedToken {
   readonly until: number;
 }
 
+/** One thing that is asked of a token. */
+export interface Check {
+  /** Such as `audience` or `claims.ref`. */
+  readonly name: string;
+  /** null if it is met. */
+  readonly problem: RejectedToken | null;
+}
+
 /**
- * Holds the claims of a token with a verified signature against the terms of a trust. Whether it has begun or expired is
- * decided by Postgres's clock when a token is issued for it.
+ * What a trust asks of the claims of a token, in order. Whether it has begun or expired is decided by Postgres's clock when a
+ * token is issued for it.
+ *
+ * @param address of the client; null if it is unknown
+ */
+export function* checksOf(
+  { claims, typ }: IdentityToken,
+  trust: Terms,
+  address: string | null,
+): Generator<Check, void> {
+  const { iss, aud, sub } = claims;
+  const check = (name: RejectionReason, met: boolean, detail: string): Check => ({
+    name,
+    problem: met ? null : new RejectedToken(name, detail),
+  });
+  yield check('issuer', iss === trust.issuer, 'its iss is not the issuer of the trust');
+  const audience: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
+  yield check(
+    'audience',
+    audience === trust.audience,
+    'its aud must be the audience of the trust, and nothing else',
+  );
+  // A logout token is signed with the same keys (OpenID Connect Back-Channel Logout 2.4).
+  const isEvent =
+    (typeof typ === 'string' && /(?:^|\/)logout\+jwt$/i.test(typ)) || Object.hasOwn(claims, 'events');
+  yield check('type', !isEvent, 'it is a logout token or another event');
+  yield check('subject', typeof sub === 'string' && sub !== '', 'its sub is not text');
+  const lifetime = lifetimeProblem(claims, trust.longestJwtMinutes);
+  yield check('lifetime', lifetime === null, lifetime ?? '');
+  yield check('address', isFrom(address, trust.cidrs), 'the client is in none of the networks of the trust');
+  for (const [name, accepted] of Object.entries(
+    effectiveConditions(trust.preset, trust.issuer, trust.claims),
+  ))
+    yield {
+      name: `claims.${name}`,
+      problem: isMet(accepted, claimOf(claims, name)) ? null : new RejectedToken('claim', name),
+    };
+}
+
+/**
+ * Holds the claims of a token with a verified signature against the terms of a trust.
  *
  * @param address of the client; null if it is unknown
  * @throws RejectedToken
  */
-export function checkClaims(
-  { claims, typ }: IdentityToken,
-  trust: Terms,
-  address: string | null,
-): VerifiedToken {
-  const { iss, aud, sub, iat, exp, nbf } = claims;
-  if (iss !== trust.issuer) throw new RejectedToken('issuer', 'its iss is not the issuer of the trust');
-  const audience: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
-  if (audience !== trust.audience)
-    throw new RejectedToken('audience', 'its aud must be the audience of the trust, and nothing else');
-  // A logout token is signed with the same keys (OpenID Connect Back-Channel Logout 2.4).
-  if ((typeof typ === 'string' && /(?:^|\/)logout\+jwt$/i.test(typ)) || Object.hasOwn(claims, 'events'))
-    throw new RejectedToken('type', 'it is a logout token or another event');
-  if (typeof sub !== 'string' || sub === '') throw new RejectedToken('subject', 'its sub is not text');
+export function checkClaims(token: IdentityToken, trust: Terms, address: string | null): VerifiedToken {
+  for (const { problem } of checksOf(token, trust, address)) if (problem !== null) throw problem;
+  return { subject: subjectOf(token.claims.sub as string), ...timesOf(token.claims) };
+}
+
+/** When a token whose times have been checked may be exchanged, in epoch seconds. */
+export function timesOf(claims: Record<string, unknown>): Pick<VerifiedToken, 'from' | 'until'> {
+  const { iat, exp, nbf = iat } = claims as { iat: number; exp: number; nbf?: number };
+  return { from: Math.max(iat, nbf) - LEEWAY_S, until: exp + LEEWAY_S };
+}
+
+function lifetimeProblem({ iat, exp, nbf }: Record<string, unknown>, longestMinutes: number): string | null {
   if (!isTime(iat) || !isTime(exp) || (nbf !== undefined && !isTime(nbf)))
-    throw new RejectedToken('lifetime', 'its iat or exp is missing, or a time is no number');
-  if (exp <= iat) throw new RejectedToken('lifetime', 'its exp is not after its iat');
-  if (exp - iat > trust.longestJwtMinutes * 60)
-    throw new RejectedToken('lifetime', `it lives longer than ${trust.longestJwtMinutes} minutes`);
-  if (!isFrom(address, trust.cidrs))
-    throw new RejectedToken('address', 'the client is in none of the networks of the trust');
-  const unmet = unmetCondition(effectiveConditions(trust.preset, trust.issuer, trust.claims), claims);
-  if (unmet !== null) throw new RejectedToken('claim', unmet);
-  return {
-    subject: subjectOf(sub),
-    from: Math.max(iat, nbf ?? iat) - LEEWAY_S,
-    until: exp + LEEWAY_S,
-  };
+    return 'its iat or exp is missing, or a time is no number';
+  if (exp <= iat) return 'its exp is not after its iat';
+  return exp - iat > longestMinutes * 60 ? `it lives longer than ${longestMinutes} minutes` : null;
 }
 
 /** Only claims that the conditions name, for the list of failures: others may be personal. */
@@ -92,7 +127,7 @@ function isFrom(address: string | null, networks: readonly string[] | null): boo
 }
 
 /** For the request log: at most 256 characters, none of which changes how a reader or a terminal shows a line. */
-function subjectOf(sub: string): string {
+export function subjectOf(sub: string): string {
   return sub
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{fffd}')

@@ -55,13 +55,9 @@ function wildcardProblem(name: string, value: string | number | boolean): string
     : 'may contain * only at its end, after : or /; otherwise it would match longer names of others';
 }
 
-/** The name of the first condition that the claims do not meet; null if they meet all. */
-export function unmetCondition(conditions: ClaimConditions, claims: Record<string, unknown>): string | null {
-  for (const [name, accepted] of Object.entries(conditions)) {
-    const value = claimOf(claims, name);
-    if (!accepted.some((one) => matches(one, value))) return name;
-  }
-  return null;
+/** Whether the value of a claim is one of those that a condition accepts. */
+export function isMet(accepted: ClaimConditions[string], value: unknown): boolean {
+  return accepted.some((one) => matches(one, value));
 }
 
 /** Compared as JSON, never converted: a claim that is 1 or true is neither "1" nor "true", and a list is no value of its. */

@@ -1,6 +1,5 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { compactVerify } from 'jose';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DataSource } from 'typeorm';
 import { InjectSettings } from '../../config/config.module.js';
@@ -10,12 +9,11 @@ import { describeError } from '../../errors/describe-error.js';
 import { keptAddress, networkOf } from '../../platform/client-address.js';
 import { CLOSE_TIMEOUT_MS, withTimeout } from '../../platform/with-timeout.js';
 import { checkClaims, namedClaims } from './check-claims.js';
-import { ALGORITHMS, RejectedToken, readIdentityToken, type IdentityToken } from './identity-token.js';
-import { issueToken, mayIssue } from './issued-tokens.js';
+import { RejectedToken, readIdentityToken } from './identity-token.js';
+import { issueToken } from './issued-tokens.js';
 import { IssuerKeys } from './issuer-keys.service.js';
 import { type KnownTrust, TrustDirectory } from './trust-directory.service.js';
 import { TrustFailures } from './trust-failures.service.js';
-import type { TokenVerdict } from './trusts.schema.js';
 
 /** Tokens that one client address (or IPv6 network) may have verified in a second: a signature takes processor time. */
 const PER_SECOND = 50;
@@ -103,7 +101,7 @@ export class ExchangeService implements OnApplicationShutdown {
     if (trust === undefined) throw new RejectedToken('unknown_trust', 'no trust has this name');
     // First, so that nothing is read from an issuer that is no longer trusted.
     if (!trust.enabled) throw new RejectedToken('disabled', 'the trust is disabled');
-    await this.verify(trust, token);
+    await this.keys.verify(trust, token);
     let isRepeated = false;
     try {
       const { subject, from, until } = checkClaims(token, trust, address);
@@ -127,28 +125,8 @@ export class ExchangeService implements OnApplicationShutdown {
         : new RejectedToken('not_yet_valid', 'its iat or nbf is in the future');
     } catch (error) {
       if (error instanceof RejectedToken && !isRepeated && this.directory.find(name)?.id === trust.id)
-        this.failures.note(trust.id, wordsOf(error), namedClaims(token, trust));
+        this.failures.note(trust.id, error.words, namedClaims(token, trust));
       throw error;
-    }
-  }
-
-  /** Holds a token against a trust and issues nothing. The clock of this process decides. */
-  async test(name: string, text: string): Promise<TokenVerdict> {
-    try {
-      const token = readIdentityToken(text);
-      const trust = this.directory.find(name);
-      if (trust === undefined) throw new RejectedToken('unknown_trust', 'no trust has this name');
-      if (!trust.enabled) throw new RejectedToken('disabled', 'the trust is disabled');
-      await this.verify(trust, token);
-      const { subject, from, until } = checkClaims(token, { ...trust, cidrs: null }, null);
-      const now = Date.now() / 1000;
-      if (now > until) throw new RejectedToken('expired', 'it has expired');
-      if (now < from) throw new RejectedToken('not_yet_valid', 'its iat or nbf is in the future');
-      if (!(await mayIssue(this.dataSource, trust.id))) throw new RejectedToken('disabled', ENDED);
-      return { accepted: true, reason: null, detail: null, subject };
-    } catch (error) {
-      if (!(error instanceof RejectedToken)) throw error;
-      return { accepted: false, reason: error.reason, detail: wordsOf(error), subject: null };
     }
   }
 
@@ -170,25 +148,6 @@ export class ExchangeService implements OnApplicationShutdown {
     await withTimeout(CLOSE_TIMEOUT_MS, this.writeUses());
   }
 
-  /**
-   * A trust may be older than OIDC_CLIENT_ID: it accepts no ID tokens of the console, which everybody who signs in there has.
-   *
-   * @throws RejectedToken if the issuer of the trust has not signed it, or signs ID tokens for its audience
-   */
-  private async verify(trust: KnownTrust, token: IdentityToken): Promise<void> {
-    if (trust.audience === this.env.oidcClientId)
-      throw new RejectedToken('audience', 'the audience of the trust is OIDC_CLIENT_ID, that of ID tokens');
-    const key = await this.keys.find(trust, token);
-    try {
-      await compactVerify(token.text, key, { algorithms: [...ALGORITHMS] });
-    } catch (error) {
-      throw new RejectedToken(
-        'signature',
-        `its signature is not that of the issuer (${(error as Error).name})`,
-      );
-    }
-  }
-
   /** One line a minute for each trust and reason. Names of trusts that do not exist are anybody's words. */
   private log(name: string, { reason, detail }: RejectedToken, address: string | null): void {
     const known = this.directory.find(name) === undefined ? 'an unknown trust' : `the trust ${name}`;
@@ -204,9 +163,4 @@ export class ExchangeService implements OnApplicationShutdown {
 /** Not by the version alone: a trust may have been deleted, and another one created with its name. */
 function isSame(one: KnownTrust, other: KnownTrust): boolean {
   return one.id === other.id && one.version === other.version;
-}
-
-/** As the list of failures has it: which condition, not the whole sentence of the code. */
-function wordsOf({ reason, detail }: RejectedToken): string {
-  return reason === 'claim' ? `the claim ${detail} does not have an accepted value` : detail;
 }

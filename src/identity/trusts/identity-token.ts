@@ -32,6 +32,11 @@ export class RejectedToken extends Error {
   ) {
     super(`${reason}: ${detail}`);
   }
+
+  /** For administrators: a sentence also where the detail is the name of a claim. */
+  get words(): string {
+    return this.reason === 'claim' ? `the claim ${this.detail} does not have an accepted value` : this.detail;
+  }
 }
 
 /** What every issuer that Postern knows signs with: RSA, ECDSA and Edwards curves. */

@@ -3,13 +3,12 @@ import type { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { digestKey, generateKey, shownPrefix } from '../../keys/key-secret.js';
 
-/** Whether the trust `tr` of the key `k` of the team `t` may issue tokens. */
-const MAY_ISSUE = `tr.enabled AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
-      AND COALESCE(k.expires_at > now(), true)`;
+/** Whether the key `k` of the team `t` may get tokens. */
+const IN_FORCE = `k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled AND COALESCE(k.expires_at > now(), true)`;
 
-const FIND_ISSUER = `
+const FIND_KEY = `
   SELECT FROM team t JOIN gateway_key k ON k.team_id = t.id JOIN trust tr ON tr.key_id = k.id
-  WHERE tr.id = $1 AND ${MAY_ISSUE}`;
+  WHERE tr.id = $1 AND ${IN_FORCE}`;
 
 /**
  * Issues a token if its trust, key and team still allow it: their rows are locked until the transaction ends, so that a change
@@ -22,7 +21,7 @@ const ISSUE = `
     SELECT tr.id AS trust_id, tr.key_id, tr.max_live, k.tokens_valid_from,
            LEAST(now() + make_interval(mins => tr.token_minutes), k.expires_at) AS expires_at
     FROM team t JOIN gateway_key k ON k.team_id = t.id JOIN trust tr ON tr.key_id = k.id
-    WHERE tr.id = $1 AND tr.version = $2 AND ${MAY_ISSUE}
+    WHERE tr.id = $1 AND tr.version = $2 AND tr.enabled AND ${IN_FORCE}
     FOR SHARE OF tr, t, k),
   live AS MATERIALIZED (
     SELECT count(*) AS tokens, min(expires_at) AS first_end FROM (
@@ -82,9 +81,9 @@ interface Row {
   life_s: number | null;
 }
 
-/** Whether a trust, its key and its team allow tokens now. @throws errors of the database */
-export async function mayIssue(dataSource: DataSource, trustId: string): Promise<boolean> {
-  return (await dataSource.query<object[]>(FIND_ISSUER, [trustId])).length > 0;
+/** Whether the key of a trust and its team allow tokens now. @throws errors of the database */
+export async function isKeyInForce(dataSource: DataSource, trustId: string): Promise<boolean> {
+  return (await dataSource.query<object[]>(FIND_KEY, [trustId])).length > 0;
 }
 
 /**

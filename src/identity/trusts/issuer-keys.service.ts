@@ -1,9 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
+import { compactVerify } from 'jose';
 import { DataSource } from 'typeorm';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
-import { type IdentityToken, RejectedToken } from './identity-token.js';
+import { ALGORITHMS, type IdentityToken, RejectedToken } from './identity-token.js';
 import { IssuerReader } from './issuer-reader.js';
 import { KeySet } from './jwks.js';
 import type { Trust } from './trust.entity.js';
@@ -31,6 +34,9 @@ interface Known {
   reading: Promise<void> | null;
 }
 
+/** A trust, as far as its keys are concerned. */
+type Signer = Pick<Trust, 'id' | 'version' | 'issuer' | 'jwks'>;
+
 /** The public keys of the issuers that trusts name, read ahead, so that no exchange waits for an issuer. */
 @Injectable()
 export class IssuerKeys {
@@ -43,6 +49,7 @@ export class IssuerKeys {
     private readonly reader: IssuerReader,
     private readonly dataSource: DataSource,
     private readonly database: DatabaseService,
+    @InjectSettings() private readonly env: Settings,
   ) {
     database.whenReady(() => {
       void this.refresh();
@@ -60,11 +67,30 @@ export class IssuerKeys {
   }
 
   /**
+   * A trust may be older than OIDC_CLIENT_ID: it accepts no ID tokens of the console, which everybody who signs in there has.
+   *
+   * @throws RejectedToken if the issuer of the trust has not signed it, or signs ID tokens for its audience
+   */
+  async verify(trust: Signer & Pick<Trust, 'audience'>, token: IdentityToken): Promise<void> {
+    if (trust.audience === this.env.oidcClientId)
+      throw new RejectedToken('audience', 'the audience of the trust is OIDC_CLIENT_ID, that of ID tokens');
+    const key = await this.find(trust, token);
+    try {
+      await compactVerify(token.text, key, { algorithms: [...ALGORITHMS] });
+    } catch (error) {
+      throw new RejectedToken(
+        'signature',
+        `its signature is not that of the issuer (${(error as Error).name})`,
+      );
+    }
+  }
+
+  /**
    * The key that a token names.
    *
    * @throws RejectedToken unknown_key, or keys_unavailable
    */
-  async find(trust: Pick<Trust, 'id' | 'version' | 'issuer' | 'jwks'>, { kid, alg }: IdentityToken) {
+  async find(trust: Signer, { kid, alg }: IdentityToken) {
     const unknown = () => new RejectedToken('unknown_key', 'no key of the issuer has its kid and algorithm');
     if (trust.jwks !== null) {
       const key = await this.storedKeys(trust).find(kid, alg);

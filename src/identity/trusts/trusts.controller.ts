@@ -13,7 +13,7 @@ import { ETAG, EntityTags, IfMatch } from '../../admin/entity-tag.js';
 import type { Page, PageRequest } from '../../database/page.js';
 import type { Expected } from '../../database/revision.js';
 import type { Actor } from '../../platform/actor.js';
-import { ExchangeService } from './exchange.service.js';
+import { TokenTester } from './token-tester.service.js';
 import {
   type NewTrust,
   newTrustSchema,
@@ -42,7 +42,7 @@ import { TrustsService } from './trusts.service.js';
 export class TrustsController {
   constructor(
     private readonly trusts: TrustsService,
-    private readonly exchanges: ExchangeService,
+    private readonly tester: TokenTester,
   ) {}
 
   @Get()
@@ -91,7 +91,7 @@ export class TrustsController {
   @HttpCode(200)
   @ApiOperation({
     operationId: 'testTrust',
-    summary: 'Say whether a trust would accept an identity token, and why not',
+    summary: 'Hold an identity token against a trust, check by check',
     description: 'Issues nothing. The networks of the trust are not checked.',
   })
   @ApiOkResponse({ standardSchema: tokenVerdictSchema, description: 'The verdict.' })
@@ -100,8 +100,7 @@ export class TrustsController {
     @Param('id', { schema: trustInPath }) nameOrId: string,
     @Body({ schema: testedTokenSchema }) { token }: TestedToken,
   ): Promise<TokenVerdict> {
-    const { name } = await this.trusts.get(nameOrId);
-    return this.exchanges.test(name, token);
+    return this.tester.test(await this.trusts.find(nameOrId), token);
   }
 
   @Patch(':id')

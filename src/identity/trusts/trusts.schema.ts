@@ -251,6 +251,18 @@ export const testedTokenSchema = z
   .meta({ id: 'TestedToken', example: { token: 'eyJhbGciOi…' } });
 export type TestedToken = z.output<typeof testedTokenSchema>;
 
+const tokenCheckSchema = z
+  .strictObject({
+    name: z.string().meta({ description: 'What was checked.', example: 'claims.ref' }),
+    met: z.boolean().meta({ description: 'Whether it is met.', example: false }),
+    detail: z.string().nullable().meta({
+      description: 'What was not met; null if it is met.',
+      example: 'the claim ref does not have an accepted value',
+    }),
+  })
+  .meta({ id: 'TokenCheck' });
+export type TokenCheck = z.output<typeof tokenCheckSchema>;
+
 export const tokenVerdictSchema = z
   .strictObject({
     accepted: z.boolean().meta({ description: 'Whether it would be exchanged.', example: false }),
@@ -259,12 +271,16 @@ export const tokenVerdictSchema = z
       .nullable()
       .meta({ description: 'Reason for programs; null if it is accepted.', example: 'claim' }),
     detail: z.string().nullable().meta({
-      description: 'What was not met; null if it is accepted.',
+      description: 'The first thing that was not met; null if it is accepted.',
       example: 'the claim ref does not have an accepted value',
     }),
     subject: z.string().nullable().meta({
       description: 'Its `sub`; null if it is not accepted.',
       example: 'repo:acme/api:ref:refs/heads/main',
+    }),
+    checks: z.array(tokenCheckSchema).meta({
+      description:
+        'What was checked, in this order: its signature only if the trust is enabled, and nothing else of a token that cannot be read.',
     }),
   })
   .meta({ id: 'TokenVerdict' });

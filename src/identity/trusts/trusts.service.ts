@@ -83,6 +83,11 @@ export class TrustsService {
     return find(this.trusts.manager, nameOrId);
   }
 
+  /** @throws ServiceError not_found */
+  find(nameOrId: string): Promise<Trust> {
+    return findTrust(this.trusts.manager, nameOrId);
+  }
+
   /** The last tokens that a trust has not accepted, newest first. @throws ServiceError not_found */
   async failures(nameOrId: string): Promise<TrustFailureView[]> {
     const { id: trustId } = await this.get(nameOrId);

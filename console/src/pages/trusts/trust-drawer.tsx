@@ -169,7 +169,7 @@ function Actions({ shown, onClose }: { shown: Trust; onClose: () => void }) {
   );
 }
 
-/** Says whether an identity token would be accepted, and why not. The token is kept nowhere. */
+/** Holds an identity token against the trust, check by check. The token is kept nowhere. */
 function TestToken({ shown, onClose }: { shown: Trust; onClose: () => void }) {
   const [token, setToken] = useState('');
   const test = useMutation({
@@ -207,18 +207,24 @@ function TestToken({ shown, onClose }: { shown: Trust; onClose: () => void }) {
       />
       <div aria-live="polite">
         {verdict !== undefined && (
-          <Alert
-            role="status"
-            variant="outline"
-            color={verdict.accepted ? 'teal' : 'red'}
-            icon={verdict.accepted ? <CheckIcon /> : <WarningIcon />}
-            title={verdict.accepted ? 'It would be accepted' : 'It would be rejected'}
-            styles={{ title: { color: verdict.accepted ? 'var(--postern-good)' : 'var(--postern-bad)' } }}
-          >
-            <span style={{ overflowWrap: 'anywhere' }}>
-              {verdict.accepted ? `As ${verdict.subject}.` : verdict.detail}
-            </span>
-          </Alert>
+          <Stack gap="sm">
+            <Alert
+              role="status"
+              variant="outline"
+              color={verdict.accepted ? 'teal' : 'red'}
+              icon={verdict.accepted ? <CheckIcon /> : <WarningIcon />}
+              title={verdict.accepted ? 'It would be accepted' : 'It would be rejected'}
+              styles={{ title: { color: verdict.accepted ? 'var(--postern-good)' : 'var(--postern-bad)' } }}
+            >
+              {verdict.accepted && <span style={{ overflowWrap: 'anywhere' }}>As {verdict.subject}.</span>}
+            </Alert>
+            <Facts
+              facts={verdict.checks.map(({ name, detail }) => [
+                name,
+                detail === null ? 'met' : `not met: ${detail}`,
+              ])}
+            />
+          </Stack>
         )}
       </div>
     </FormModal>

@@ -156,7 +156,7 @@ Examples:
   trusts
     .command('test')
     .description(
-      'Say whether a trust would accept an identity token. Prompts for it, or reads it from standard input.',
+      'Hold an identity token against a trust, check by check. Prompts for it, or reads it from standard input.',
     )
     .argument(...TRUST_ARGUMENT)
     .option('--json', 'print the verdict as JSON')
@@ -166,9 +166,15 @@ Examples:
         const token = (await readSecret('Identity token')).trim();
         const verdict = await api.post<TokenVerdict>(path('trusts', text, 'test'), { token });
         out.result(verdict, () =>
-          verdict.accepted
-            ? `It would be accepted, as ${verdict.subject}.`
-            : `It would be rejected: ${verdict.detail}.`,
+          [
+            out.fields(
+              verdict.checks.map(({ name, detail }) => [
+                name,
+                detail === null ? 'met' : `not met: ${detail}`,
+              ]),
+            ),
+            verdict.accepted ? `It would be accepted, as ${verdict.subject}.` : 'It would be rejected.',
+          ].join('\n\n'),
         );
       }),
     );
