@@ -59,7 +59,10 @@ let lines: string[];
 beforeAll(async () => {
   postern = await startTestGateway();
   lines = [];
-  const keep = (message: unknown) => void lines.push(String(message));
+  // Of the admin API only: on a busy machine, jobs and sinks report meanwhile that Postgres was slow.
+  const keep = (message: unknown, ...more: unknown[]) => {
+    if (more.at(-1) === 'Admin') lines.push(String(message));
+  };
   Logger.overrideLogger({ log: keep, warn: keep, error: keep, fatal: keep });
 });
 afterAll(() => postern.stop());
@@ -91,5 +94,5 @@ it('an internal error is logged, also after /docs was opened', async () => {
   expect((await fetch(`${postern.url}/docs-json`)).status).toBe(200);
   const { status, body } = await call(postern, 'GET', '/notes/bug');
   expect([status, body.error.code]).toEqual([500, 'internal_error']);
-  expect(lines.at(-1)).toMatch(/^[\da-f-]{36}: a bug$/);
+  expect(lines).toEqual([expect.stringMatching(/^[\da-f-]{36}: a bug$/)]);
 });
