@@ -1,8 +1,12 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { OpenIdProvider } from '../admin/openid-provider.js';
+import { runHere } from '../cli/run-here.js';
 import { send } from '../admin/browser.js';
 import { randomSecret } from '../../src/platform/random-secret.js';
 import { eventually, soon } from '../support/eventually.js';
-import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
 import {
@@ -135,19 +139,39 @@ describe('a sign-in from a client', () => {
     expect(data.map(({ team }) => team)).toEqual(['research']);
   });
 
-  it('has a key without a secret: it is not rotated, and apply leaves it alone', async () => {
-    await signedIn(postern, issuer);
+  it('has a key without a secret: it is not rotated, and neither export nor apply knows it', async () => {
+    const { access, refresh } = await signedIn(postern, issuer);
     const { data } = await postern.admin<{ data: { id: string }[] }>('GET', '/keys?search=jane');
     const response = await fetch(`${postern.url}/admin/v1/keys/${data[0]!.id}/rotate`, {
       method: 'POST',
-      headers: { authorization: 'Bearer test-admin-token-0123456789', 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
       body: '{}',
     });
     expect(response.status).toBe(409);
     expect(await response.text()).toContain('this key is for sign-ins and has no secret');
+
+    await postern.admin('POST', '/keys', { team: 'default', name: 'unnamed' });
+    const folder = mkdtempSync(join(tmpdir(), 'postern-sign-in-'));
+    const run = async (...args: string[]) => {
+      const env = { POSTERN_URL: postern.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
+      const { code, stdout, stderr } = await runHere(args, env, folder);
+      if (code !== 0) throw new Error(stderr);
+      return stdout;
+    };
+    for (const team of [[], ['--team', 'default']]) {
+      const { keys } = JSON.parse(await run('export', '--json', ...team)) as { keys: { name: string }[] };
+      expect(keys.map(({ name }) => name)).toEqual(['first', 'unnamed']);
+    }
+    writeFileSync(join(folder, 'keys.yaml'), 'keys: [{ team: default, name: first }]\n');
+    const apply = ['apply', '-f', 'keys.yaml', '--prune', '--yes', '--json'];
+    const { plan } = JSON.parse(await run(...apply)) as { plan: { action: string; name: string }[] };
+    expect(plan.map(({ action, name }) => [action, name])).toEqual([['delete', 'default/unnamed']]);
+    rmSync(folder, { recursive: true });
+    expect(await statusWith(postern, access)).toBe(200);
+    expect((await renew(postern, refresh)).status).toBe(200);
   });
 
-  it('ends after 8 hours if the provider gives no refresh token, else after the days of the team', async () => {
+  it('ends after the days of the team, and the refresh token of the provider is encrypted', async () => {
     await signedIn(postern, issuer);
     const [row] = await rows(`
       SELECT extract(epoch FROM expires_at - created_at) / 86400 AS days, idp_refresh IS NOT NULL AS sealed
