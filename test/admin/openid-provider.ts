@@ -4,6 +4,8 @@ import { type Configuration, Provider } from 'oidc-provider';
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from 'jose';
 import { unusedPort } from '../support/unused-port.js';
 
+type Claims = { sub: string; groups?: string[] };
+
 const KID = 'of-this-provider';
 export const CLIENT_SECRET = 'a-client-secret-of-this-test';
 
@@ -17,6 +19,10 @@ export class OpenIdProvider {
   readonly gone = new Set<string>();
   /** Until when it answers no requests to its token endpoint. */
   held: Promise<void> | null = null;
+  /** Whether ID tokens have the groups. Its user info always does. */
+  groupsInIdTokens = true;
+  /** Whether it gives an ID token with new tokens for a refresh token. */
+  idTokensAtRefresh = true;
   /** Changes the nonce that the provider sees. */
   tamper = (nonce: string) => nonce;
 
@@ -30,12 +36,12 @@ export class OpenIdProvider {
   /**
    * @param publicUrl of the gateway, its only client
    * @param users what it says of its users, by their names
-   * @param refresh whether it gives refresh tokens
+   * @param options refresh: whether it gives refresh tokens; userinfo: whether it has such an endpoint
    */
   static async start(
     publicUrl: string,
     users: Record<string, Record<string, unknown>>,
-    { refresh = false } = {},
+    { refresh = false, userinfo = true } = {},
   ): Promise<OpenIdProvider> {
     const port = await unusedPort();
     const redirectUri = `${publicUrl}/admin/v1/oidc/callback`;
@@ -61,16 +67,35 @@ export class OpenIdProvider {
       claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
       conformIdTokenClaims: false,
       pkce: { required: () => true },
-      features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
+      features: {
+        devInteractions: { enabled: false },
+        backchannelLogout: { enabled: true },
+        userinfo: { enabled: userinfo },
+      },
       jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: KID, use: 'sig', alg: 'RS256' }] },
       cookies: { keys: ['test'] },
       interactions: { url: (_, { uid }) => `/interaction/${uid}` },
       findAccount: (_, id) =>
-        started.gone.has(id) ? undefined : { accountId: id, claims: () => ({ sub: id, ...users[id] }) },
+        started.gone.has(id)
+          ? undefined
+          : {
+              accountId: id,
+              claims: (use) => {
+                const { groups, ...claims } = { sub: id, ...users[id] } as Claims;
+                return use === 'id_token' && !started.groupsInIdTokens ? claims : { ...claims, groups };
+              },
+            },
       renderError: (ctx, out) => void (ctx.body = JSON.stringify(out)),
     };
     const url = `http://127.0.0.1:${port}`;
     const provider = new Provider(url, configuration);
+    provider.use(async (ctx, next) => {
+      await next();
+      // Only there once the request has been read.
+      const { oidc, body } = ctx as { oidc?: { params?: Record<string, unknown> }; body: unknown };
+      if (oidc?.params?.grant_type === 'refresh_token' && !started.idTokensAtRefresh)
+        delete (body as { id_token?: string }).id_token;
+    });
     const handle = provider.callback();
     const server = createServer((req, res) => {
       void (async () => {
