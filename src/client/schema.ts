@@ -6608,7 +6608,7 @@ export interface components {
              */
             input_limit: number | null;
             /**
-             * @description Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it. Stored as `REQUEST_LOG_SUBJECT` says. Null if the call was made with a static key, or it is not stored.
+             * @description Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it; for a sign-in, `sso:` and the e-mail address of the person, or `sso:sub:` and their ID at the provider. With `REQUEST_LOG_SUBJECT=id`, `trust:` or `person:` and the ID of the trust or person. Null if the call was made with a static key, or it is not stored.
              * @example repo:acme/api:ref:refs/heads/main
              */
             subject: string | null;
@@ -6906,7 +6906,7 @@ export interface components {
              */
             input_limit: number | null;
             /**
-             * @description Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it. Stored as `REQUEST_LOG_SUBJECT` says. Null if the call was made with a static key, or it is not stored.
+             * @description Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it; for a sign-in, `sso:` and the e-mail address of the person, or `sso:sub:` and their ID at the provider. With `REQUEST_LOG_SUBJECT=id`, `trust:` or `person:` and the ID of the trust or person. Null if the call was made with a static key, or it is not stored.
              * @example repo:acme/api:ref:refs/heads/main
              */
             subject: string | null;

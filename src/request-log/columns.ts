@@ -318,7 +318,9 @@ export const COLUMNS = {
     ...TEXT,
     phases: BEGIN,
     description:
-      'Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it. Stored as `REQUEST_LOG_SUBJECT` says.',
+      'Whom the token of the call was issued to: the `sub` of the identity token that was exchanged for it; for a sign-in, ' +
+      '`sso:` and the e-mail address of the person, or `sso:sub:` and their ID at the provider. With ' +
+      '`REQUEST_LOG_SUBJECT=id`, `trust:` or `person:` and the ID of the trust or person.',
     nullMeans: 'the call was made with a static key, or it is not stored.',
     example: 'repo:acme/api:ref:refs/heads/main',
   },

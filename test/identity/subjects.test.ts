@@ -1,6 +1,9 @@
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { runHere } from '../cli/run-here.js';
+import { OpenIdProvider } from '../admin/openid-provider.js';
+import { unusedPort } from '../support/unused-port.js';
+import { signedIn, signInSettings, USERS } from './device-flow.js';
 import { exchange } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
 
@@ -79,4 +82,29 @@ it.each([
     ['end_user', 'subject', 'repo%'],
   );
   expect(rows).toEqual([]);
+});
+
+describe('of a call with the token of a sign-in', () => {
+  let idp: OpenIdProvider;
+  let publicUrl: string;
+  beforeAll(async () => {
+    publicUrl = `http://127.0.0.1:${await unusedPort()}`;
+    idp = await OpenIdProvider.start(publicUrl, USERS);
+  });
+  afterAll(() => idp.stop());
+
+  it.each([
+    ['full', () => 'sso:jane@example.com'],
+    ['id', (person: string) => `person:${person}`],
+    ['none', () => null],
+  ] as const)('is stored as REQUEST_LOG_SUBJECT=%s says', async (form, stored) => {
+    const settings = { PROVIDER_URL: provider.url, REQUEST_LOG_SUBJECT: form };
+    gateway = await startTestGateway({ ...settings, ...signInSettings(idp, publicUrl) });
+    await gateway.admin('PATCH', '/teams/default', { sign_in: {} });
+    const { access } = await signedIn(gateway, idp);
+    const { id } = await gateway.admin<{ id: string }>('GET', '/people/jane@example.com');
+    expect((await rowWith(access)).subject).toBe(stored(id));
+    const rows = await gateway.database.query('SELECT FROM request_log r WHERE r::text LIKE $1', ['%jane%']);
+    expect(rows).toHaveLength(form === 'full' ? 1 : 0);
+  });
 });
