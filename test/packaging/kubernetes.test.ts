@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadEnv } from '../../src/config/env.js';
@@ -39,10 +39,14 @@ interface Resource {
     scaleTargetRef?: { kind: string; name: string };
     template?: { metadata: { labels: object }; spec: Pod };
     volumeClaimTemplates?: { metadata: { name: string } }[];
-    ports?: { targetPort: string }[];
+    ports?: { name: string; targetPort: string }[];
     ingress?: { from: object[] }[];
     egress?: { to: { podSelector?: { matchLabels: Record<string, string> } }[] }[];
   };
+}
+interface Backend {
+  name: string;
+  port: { name: string };
 }
 const kustomization = parse(read('kustomization.yaml')) as {
   resources: string[];
@@ -179,6 +183,34 @@ describe('deploy/kubernetes', () => {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     });
+  });
+
+  it('lets people sign in with what the guide adds: settings that are accepted, and services that exist', () => {
+    const guide = readFileSync(join(folder, '../../docs/guides/kubernetes.md'), 'utf8');
+    const [, section] = guide.split('\n## Let people sign in\n', 2) as [string, string];
+    const blocks = section.split('   ```yaml\n').slice(1);
+    const [added, ingress] = blocks.map(
+      (text): unknown => parse(text.split('   ```', 1)[0]!.replace(/^ {3}/gm, '')),
+    ) as [
+      { settings: Record<string, string> },
+      { spec: { rules: { host: string; http: { paths: { backend: { service: Backend } }[] } }[] } },
+    ];
+    const { OIDC_CLIENT_SECRET_FILE: secret, ...more } = added.settings;
+    expect(secret).toMatch(new RegExp(`^${dirname(settings.MASTER_KEY_FILE!)}/`));
+    expect(loadEnv({ ...more, OIDC_CLIENT_SECRET: 'secret' })).toMatchObject({ signIn: 'on' });
+
+    const { rules } = ingress.spec;
+    for (const [{ host, http }, url, admin] of [
+      [rules[0]!, more.GATEWAY_URL, false],
+      [rules[1]!, more.PUBLIC_URL, true],
+    ] as const) {
+      const { name, port } = http.paths[0]!.backend.service;
+      const service = resources.find(({ kind, metadata }) => kind === 'Service' && metadata.name === name)!;
+      expect(service.spec.ports!.find((one) => one.name === port.name)!.targetPort).toBe(
+        admin ? 'admin' : 'calls',
+      );
+      expect(`https://${host}`).toBe(url);
+    }
   });
 
   const kubectl = spawnSync('kubectl', ['kustomize', '--help']).status === 0;
