@@ -52,7 +52,7 @@ export class Trusts1798000390000 implements MigrationInterface {
       CREATE INDEX trust_failure_trust_id_idx ON trust_failure (trust_id, id);
       COMMENT ON TABLE trust_failure IS 'The last rejected identity tokens of each trust that its issuer has signed.';
       COMMENT ON COLUMN trust_failure.reason IS 'What was not met.';
-      COMMENT ON COLUMN trust_failure.claims IS 'The claims of the token that its conditions name, and no others.';
+      COMMENT ON COLUMN trust_failure.claims IS 'iss, aud and the claims that its conditions name, and no others.';
 
       -- In the order of key look-ups: a look-up that waits for the second must not hold the first.
       LOCK TABLE gateway_key_secret, gateway_key IN ACCESS EXCLUSIVE MODE;

@@ -20,7 +20,7 @@ export class SignIn1798000410000 implements MigrationInterface {
         version int NOT NULL DEFAULT 1,
         CONSTRAINT person_issuer_subject_key UNIQUE (issuer, subject)
       );
-      COMMENT ON TABLE person IS 'People who sign in from a client, by their ID at the OpenID provider.';
+      COMMENT ON TABLE person IS 'People who sign in by single sign-on, by their ID at the OpenID provider.';
       COMMENT ON COLUMN person.issuer IS 'The OpenID provider.';
       COMMENT ON COLUMN person.subject IS 'The ID of the person there. It is never given to another person; e-mail addresses are.';
       COMMENT ON COLUMN person.name IS 'What the provider calls the person: for people to read only.';

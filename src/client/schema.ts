@@ -5051,8 +5051,9 @@ export interface components {
              */
             reason: string;
             /**
-             * @description The claims of the token that the conditions name, and no others.
+             * @description `iss`, `aud` and the claims of the token that the conditions name, and no others.
              * @example {
+             *       "iss": "https://token.actions.githubusercontent.com",
              *       "ref": "refs/pull/7/merge"
              *     }
              */

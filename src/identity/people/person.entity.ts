@@ -1,7 +1,7 @@
 import { Column, Entity, PrimaryColumn, Unique, VersionColumn } from 'typeorm';
 
 /** A person is an ID at the OpenID provider, never an e-mail address: these are given to other people again. */
-@Entity('person', { comment: 'People who sign in from a client, by their ID at the OpenID provider.' })
+@Entity('person', { comment: 'People who sign in by single sign-on, by their ID at the OpenID provider.' })
 @Unique('person_issuer_subject_key', ['issuer', 'subject'])
 export class Person {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'person_pkey' })

@@ -91,7 +91,7 @@ function lifetimeProblem({ iat, exp, nbf }: Record<string, unknown>, longestMinu
   return exp - iat > longestMinutes * 60 ? `it lives longer than ${longestMinutes} minutes` : null;
 }
 
-/** Only claims that the conditions name, for the list of failures: others may be personal. */
+/** The issuer, the audience and the claims that the conditions name, for the list of failures: others may be personal. */
 export function namedClaims({ claims }: IdentityToken, trust: Terms): Record<string, unknown> {
   const names = Object.keys(effectiveConditions(trust.preset, trust.issuer, trust.claims));
   return Object.fromEntries(

@@ -20,6 +20,6 @@ export class TrustFailure {
   @Column('text', { comment: 'What was not met.' })
   reason!: string;
 
-  @Column('jsonb', { comment: 'The claims of the token that its conditions name, and no others.' })
+  @Column('jsonb', { comment: 'iss, aud and the claims that its conditions name, and no others.' })
   claims!: Record<string, unknown>;
 }

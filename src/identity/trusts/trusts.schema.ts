@@ -222,8 +222,8 @@ const failureSchema = z
       example: 'the claim ref does not have an accepted value',
     }),
     claims: z.record(z.string(), z.unknown()).meta({
-      description: 'The claims of the token that the conditions name, and no others.',
-      example: { ref: 'refs/pull/7/merge' },
+      description: '`iss`, `aud` and the claims of the token that the conditions name, and no others.',
+      example: { iss: 'https://token.actions.githubusercontent.com', ref: 'refs/pull/7/merge' },
     }),
   })
   .meta({ id: 'TrustFailure' });
