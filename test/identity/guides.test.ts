@@ -32,7 +32,8 @@ beforeAll(async () => {
     REQUEST_LOG_CLIENT: 'truncated',
   });
   await postern.admin('PATCH', '/teams/default', { sign_in: {} });
-  await postern.admin('POST', '/teams', { name: 'search' });
+  writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [cluster.publicJwk] }));
+  for (const line of commandsOf('ci-and-pods.md', 'Set up')) await cli(line);
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
@@ -57,11 +58,10 @@ function commandsOf(guide: string, section: string): string[] {
   const from = text.indexOf(`\n## ${section}\n`);
   const end = text.indexOf('\n## ', from + 4);
   const joined = text.slice(from, end).replace(/\\\n\s*/g, '');
-  return [...joined.matchAll(/^postern .*$/gm)].map(([line]) => line);
+  return [...joined.matchAll(/^ *(postern .*)$/gm)].map(([, line]) => line!);
 }
 
 it('the pod of the guide gets a token with the commands of the guide, and loses it with the trust', async () => {
-  writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [cluster.publicJwk] }));
   const commands = commandsOf('ci-and-pods.md', "Kubernetes, with Anthropic's SDK or Claude Code");
   const [createKey, createTrust] = commands;
   await cli(createKey!);
@@ -99,6 +99,37 @@ it('the pod of the guide gets a token with the commands of the guide, and loses 
   await soon(async () => (await statusWith(postern, issued.access_token!)) === 401);
   await cli('postern trusts delete worker --yes');
   expect((await token(await cluster.sign(claims))).status).toBe(400);
+});
+
+it('the trusts of the guide accept the branch only, not a tag of its name', async () => {
+  const accepts = async (trust: string, claims: object) => {
+    const token = await cluster.sign({ aud: GATEWAY_URL, ...claims });
+    const checks = await cli(`postern trusts test ${trust}`, token);
+    return !/^claims\.\S+ +not met/m.test(checks);
+  };
+  // With keys that are stored, the issuers are not asked.
+  for (const section of ['GitHub Actions', 'GitLab'])
+    for (const line of commandsOf('ci-and-pods.md', section)) await cli(`${line} --jwks keys.json`);
+
+  const push = { repository_id: '821093847', event_name: 'push' };
+  expect(await accepts('api-ci', { ...push, ref: 'refs/heads/main' })).toBe(true);
+  expect(await accepts('api-ci', { ...push, ref: 'refs/tags/main' })).toBe(false);
+  const pipeline = { project_id: '42', ref: 'main' };
+  expect(await accepts('web-ci', { ...pipeline, ref_type: 'branch' })).toBe(true);
+  expect(await accepts('web-ci', { ...pipeline, ref_type: 'tag' })).toBe(false);
+});
+
+it('a team allows what the commands of the guide say', async () => {
+  await postern.admin('POST', '/providers', { name: 'anthropic', url: provider.url, secret: 'sk-test' });
+  const rules: object[] = [];
+  for (const section of ['Set up', 'Codex, goose and scripts'])
+    for (const line of commandsOf('sign-in-from-clients.md', section).filter((one) => one.includes('teams'))) {
+      await cli(line);
+      const { data } = await postern.admin<{ data: { name: string; sign_in: object }[] }>('GET', '/teams');
+      rules.push(data.find(({ name }) => name === 'search')!.sign_in);
+    }
+  const rule = { days: 30, budget_usd_per_month: '50', providers: ['anthropic'] };
+  expect(rules).toMatchObject([60, 720].map((minutes) => ({ ...rule, token_minutes: minutes })));
 });
 
 it('whoever leaves is found, shown, signed out, ended, let in again and forgotten by the commands of the guide', async () => {
