@@ -6,26 +6,9 @@ import type { Grant } from './caller.js';
 import type { KeyCache } from '../keys/key-cache-settings.js';
 import { grantedProviders, PROVIDER_LISTS, type ProviderLists } from '../keys/own-key.js';
 import { GRANTED_SETTINGS, type GrantedSettings } from '../keys/gateway-key.entity.js';
+import { IS_ENABLED, SECRETS } from '../keys/live-secrets.js';
 import type { SecretKind } from '../keys/gateway-key-secret.entity.js';
 import { pick } from '../platform/pick.js';
-
-/** Whether the secret `s` of the key `k` has not ended with what it was issued by. A static secret ends with its key alone. */
-const PARENTS_ARE_ENABLED = `(s.kind = 'key' OR (
-           COALESCE(s.created_at > k.tokens_valid_from, true)
-           AND CASE s.kind WHEN 'exchange' THEN tr.enabled ELSE si.ended_at IS NULL AND p.ended_at IS NULL END))`;
-
-/** Secrets with what they end with. */
-export const SECRETS = `gateway_key_secret s
-  JOIN gateway_key k ON k.id = s.key_id
-  JOIN team t ON t.id = k.team_id
-  LEFT JOIN trust tr ON tr.id = s.trust_id
-  LEFT JOIN sign_in si ON si.id = s.sign_in_id
-  LEFT JOIN person p ON p.id = si.person_id`;
-
-/** Whether one of SECRETS works now. */
-export const IS_ENABLED = `k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
-           AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true)
-           AND ${PARENTS_ARE_ENABLED}`;
 
 /**
  * One statement for one key and for many; digests are bind parameters only. A secret that has expired by Postgres's clock

@@ -288,8 +288,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Find the key that a leaked secret belongs to
-         * @description Also finds revoked keys and rotated secrets. The response does not contain the secret.
+         * Find the key that a leaked secret or token belongs to
+         * @description Also finds revoked keys, rotated secrets, and tokens for a day after they end. The response does not contain the secret.
          */
         post: operations["findKey"];
         delete?: never;
@@ -4560,7 +4560,7 @@ export interface components {
          */
         LeakedSecret: {
             /**
-             * @description The leaked secret.
+             * @description The leaked secret or token.
              * @example ptn_…
              */
             key: string;
@@ -4791,13 +4791,34 @@ export interface components {
              */
             status: "active" | "disabled" | "expired" | "revoked";
             /**
-             * @description `ended`: this secret was rotated and no longer works, independent of the key's status.
+             * @description `key`: a secret of the key itself. Others are tokens: `sign_in` of a person who signed in from a client, `exchange` for an identity token.
+             * @enum {string}
+             */
+            kind: "key" | "sign_in" | "exchange";
+            /**
+             * @description Whom the token was issued to; null for a secret of the key.
+             * @example repo:acme/api:ref:refs/heads/main
+             */
+            subject: string | null;
+            /**
+             * @description The trust that issued the token.
+             * @example api-ci
+             */
+            trust: string | null;
+            /**
+             * Format: uuid
+             * @description ID of the sign-in that the token was issued to.
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            sign_in_id: string | null;
+            /**
+             * @description `ended`: this secret was rotated; or this token has expired, or does not work because its trust is disabled, its sign-in or person has ended, or its key was rotated. Independent of the key's status.
              * @enum {string}
              */
             secret_status: "active" | "ended";
             /**
              * Format: date-time
-             * @description End of this secret's grace; null if it was not rotated.
+             * @description End of this secret's grace, null if it was not rotated; expiry time of a token.
              * @example 2026-01-31T12:00:00.000Z
              */
             secret_expires_at: string | null;

@@ -23,8 +23,9 @@ export class LeakedKeyController {
   @Header('Cache-Control', 'no-store')
   @ApiOperation({
     operationId: 'findKey',
-    summary: 'Find the key that a leaked secret belongs to',
-    description: 'Also finds revoked keys and rotated secrets. The response does not contain the secret.',
+    summary: 'Find the key that a leaked secret or token belongs to',
+    description:
+      'Also finds revoked keys, rotated secrets, and tokens for a day after they end. The response does not contain the secret.',
   })
   @ApiOkResponse({ standardSchema: leakedKeySchema, description: 'The key.' })
   @ApiErrors(404, 413, 415)

@@ -1,25 +1,24 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { ServiceError } from '../errors/service-error.js';
+import { pick } from '../platform/pick.js';
 import { digestKey, isWellFormedKey } from './key-secret.js';
 import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
-import type { KeyStatus } from './keys.schema.js';
 import type { LeakedKey } from './leaked-key.schema.js';
+import { HAS_NOT_ENDED, SECRETS } from './live-secrets.js';
 
-interface SecretRow {
+interface SecretRow extends Pick<LeakedKey, 'status' | 'kind' | 'subject' | 'trust' | 'sign_in_id'> {
   key_id: string;
   expires_at: Date | null;
-  ended: boolean;
+  works: boolean;
 }
 
 const FIND_SECRET = `
-  SELECT key_id, expires_at, COALESCE(expires_at <= now(), false) AS ended
-  FROM gateway_key_secret WHERE digest = decode($1, 'hex')`;
+  SELECT s.key_id, ${KEY_STATUS_SQL} AS status, ${HAS_NOT_ENDED} AS works, s.expires_at, s.kind, s.subject, tr.name AS trust, s.sign_in_id
+  FROM ${SECRETS}
+  WHERE s.digest = decode($1, 'hex')`;
 
-const FIND_STATUS = `
-  SELECT ${KEY_STATUS_SQL} AS status FROM gateway_key k JOIN team t ON t.id = k.team_id WHERE k.id = $1`;
-
-/** Finds the key that a leaked secret belongs to. */
+/** Finds the key that a leaked secret or token belongs to. */
 @Injectable()
 export class LeakedKeyService {
   constructor(private readonly dataSource: DataSource) {}
@@ -37,15 +36,14 @@ export class LeakedKeyService {
     if (found === undefined) {
       throw new ServiceError(
         'not_found',
-        'This has the format of a key, but no key of this gateway has this secret. Check that it is complete, or look in your other gateways.',
+        'This has the format of a key, but no key of this gateway has this secret. Check that it is complete, or look in your other gateways. Tokens are deleted a day after they end.',
       );
     }
     const [row] = await manager.query<[KeyRow]>(FIND_KEY, [found.key_id]);
-    const [{ status }] = await manager.query<[{ status: KeyStatus }]>(FIND_STATUS, [found.key_id]);
     return {
       ...keyView(row),
-      status,
-      secret_status: found.ended ? 'ended' : 'active',
+      ...pick(found, ['status', 'kind', 'subject', 'trust', 'sign_in_id']),
+      secret_status: found.works ? 'active' : 'ended',
       secret_expires_at: found.expires_at?.toISOString() ?? null,
     };
   }

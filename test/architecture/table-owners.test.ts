@@ -53,10 +53,7 @@ const ALSO_NAMED: Record<string, string> = {
   'apply -> webhook': 'as above',
   'auth -> gateway_key': 'a key and its team are one grant, read in one query of the request path',
   'auth -> gateway_key_secret': 'as above; and the time of the last use is written in batches',
-  'auth -> person': 'as above: a token ends with the person that it was issued to',
-  'auth -> sign_in': 'as above, and with their sign-in',
   'auth -> team': 'as above',
-  'auth -> trust': 'as above: a token ends with the trust that issued it',
   'consumers -> request_log': 'gives the rows of the log to modules',
   'idempotency -> gateway_key': 'the bytes that are stored count for the team of the key',
   'identity -> gateway_key': 'a token is issued in the statement that finds its key and team in force',
@@ -68,8 +65,11 @@ const ALSO_NAMED: Record<string, string> = {
   'jobs -> team': 'jobs are listed with the names of teams',
   'keys -> admin_token':
     'an owner that is known by the name of a token owns keys made since, in the query of the keys',
-  'keys -> person': 'a member creates no key once they were ended, in the transaction that creates it',
+  'keys -> person':
+    'a member creates no key once they were ended, in the transaction that creates it; a token ends with the person that it was issued to',
+  'keys -> sign_in': 'as above, and with their sign-in',
   'keys -> team': 'a key is shown, found and checked with its team',
+  'keys -> trust': 'a token ends with the trust that issued it',
   'limit-rules -> limit_meter':
     'moves what was spent to the periods of another time zone, at a start with that setting',
   'limit-rules -> provider_job': 'a new budget counts what jobs use that are not settled yet',

@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import type { KeysService } from '../../src/keys/keys.service.js';
 import { type KeysDatabase, keysService, openKeysDatabase, TESTER } from '../keys/data-source.js';
+import { storeSignInToken, storeTokens, storeTrust } from '../identity/stored-tokens.js';
 import type { TestDatabase } from '../support/database.js';
 import { type Ran, runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
@@ -263,6 +264,30 @@ describe('postern keys', () => {
       expect(none.stderr).toContain(reason);
       if (input !== '') expect(none.stderr).not.toContain(input!);
     }
+  });
+
+  it('says of a token whom it was issued to, and how to end it', async () => {
+    const { id } = await createJson('issuing');
+    const trustId = await storeTrust(database, id);
+    const [job] = await storeTokens(database, { keyId: id, trustId });
+    const { token, signInId } = await storeSignInToken(database, id);
+    const find = async (input: string) =>
+      (await runHere(['keys', 'find'], { DATABASE_URL: database.url }, undefined, input)).stdout;
+    const works = await find(job!);
+    expect(works).toMatch(new RegExp(`token of trust +trust-${trustId}\nissued to +job\n`));
+    expect(works).toContain(`postern trusts disable trust-${trustId}\n`);
+    expect(works).not.toContain('keys rotate');
+    const person = await find(token);
+    expect(person).toMatch(new RegExp(`token of sign-in +${signInId}\nissued to +sso:jane@example.com\n`));
+    expect(person).toContain(`postern sign-ins end ${signInId}\n`);
+    await database.query('UPDATE trust SET enabled = false WHERE id = $1', [trustId]);
+    await database.query(`UPDATE sign_in SET ended_at = now(), end_reason = 'signed_out' WHERE id = $1`, [
+      signInId,
+    ]);
+    expect(await find(job!)).toContain('does not work: its trust is disabled');
+    expect(await find(token)).toContain('no longer works: its sign-in or person has ended');
+    await database.query('UPDATE gateway_key_secret SET expires_at = now() WHERE key_id = $1', [id]);
+    expect(await find(job!)).toContain('This token has expired or was revoked.');
   });
 
   it('leaves a row in the audit log for each change, with the name of who ran it', async () => {

@@ -66,7 +66,15 @@ describeInBrowser('trusts in the console', () => {
     const issued = await exchange(gateway, 'api-ci', await issuer.sign({ ...JOB, sub: 'repo:acme/api' }));
     expect(issued.status).toBe(200);
     await exchange(gateway, 'api-ci', await issuer.sign({ ...JOB, repository_id: '8' }));
-    const { page, done } = await signedIn(gateway.url, '/trusts');
+    const { page, done } = await signedIn(gateway.url, '/keys');
+    await page.getByRole('button', { name: 'Whose key is this?' }).click();
+    const found = page.getByRole('dialog', { name: 'Whose key is this?' });
+    await found.getByLabel('Secret', { exact: true }).fill(issued.token!);
+    await found.getByRole('button', { name: 'Find', exact: true }).click();
+    await found.getByText('token of the trust api-ci').waitFor();
+    await found.getByText('disable its trust on the page Trusts', { exact: false }).waitFor();
+    await checkAppearance(page, 'found-token');
+    await page.goto(`${gateway.url}/console/trusts`);
     await page.getByRole('row', { name: 'api-ci' }).waitFor();
     await picture(page, 'trusts');
     await page.getByRole('row', { name: 'api-ci' }).getByText('search/ci').click();

@@ -28,3 +28,25 @@ export async function storeTokens(
   );
   return tokens;
 }
+
+/** Stores a sign-in of a person of its own with this key, and a token of it, as it is issued. */
+export async function storeSignInToken(
+  database: TestDatabase,
+  keyId: string,
+): Promise<{ token: string; signInId: string }> {
+  const token = generateKey();
+  const [signIn] = await database.query<{ id: string }>(
+    `WITH p AS (
+       INSERT INTO person (id, issuer, subject, name, email, last_sign_in_at)
+       VALUES (gen_random_uuid(), 'https://issuer.invalid', $1, 'Jane', 'jane@example.com', now()) RETURNING id)
+     INSERT INTO sign_in (id, person_id, key_id, surface, expires_at)
+     SELECT gen_random_uuid(), p.id, $1::uuid, 'claude_code', now() + interval '30 days' FROM p RETURNING id`,
+    [keyId],
+  );
+  await database.query(
+    `INSERT INTO gateway_key_secret (id, key_id, digest, prefix, expires_at, kind, subject, sign_in_id)
+     VALUES (gen_random_uuid(), $1, decode($2, 'hex'), $3, now() + interval '1 hour', 'sign_in', 'sso:jane@example.com', $4)`,
+    [keyId, digestKey(token), shownPrefix(token), signIn!.id],
+  );
+  return { token, signInId: signIn!.id };
+}

@@ -117,7 +117,7 @@ Examples:
   keys
     .command('find')
     .description(
-      'Find the key that a leaked secret belongs to. Prompts for the secret, or reads it from standard input.',
+      'Find the key that a leaked secret or token belongs to. Prompts for it, or reads it from standard input.',
     )
     .option('--json', 'print the key object with its status as JSON')
     .addHelpText('after', '\nExamples:\n  postern keys find\n  postern keys find --json < leaked.txt')
@@ -266,12 +266,41 @@ async function show({ api, out }: Session, _: object, text?: string) {
 async function find({ api, out }: Session) {
   const secret = wholeKey((await readSecret('Leaked key')).trim());
   const key = await api.post<LeakedKey>('keys/find', { key: secret });
-  out.result(key, () => keyLines(out, key, key.status));
-  if (key.secret_status === 'ended') out.note('\nThis secret has been rotated and no longer works.');
-  else if (key.status === 'active')
-    out.note(
-      `\nThis key works. To replace it at once: ${cliCommand(`keys rotate ${shellQuoted(nameOf(key))}`)}`,
-    );
+  out.result(key, () => `${keyLines(out, key, key.status)}${tokenLines(out, key)}`);
+  const works = key.status === 'active' && key.secret_status === 'active';
+  if (works) out.note(`\n${remedyOf(key)}`);
+  else if (key.secret_status === 'ended') out.note(`\n${endOf(key)}`);
+}
+
+/** What a token is, below the lines of its key; nothing for a secret of the key itself. */
+function tokenLines(out: Output, { kind, trust, sign_in_id, subject, secret_expires_at }: LeakedKey): string {
+  if (kind !== 'exchange' && kind !== 'sign_in') return '';
+  const lines = out.fields([
+    kind === 'exchange' ? ['token of trust', trust] : ['token of sign-in', sign_in_id],
+    ['issued to', subject],
+    ['token expires', exactTime(secret_expires_at!)],
+  ]);
+  return `\n\n${lines}`;
+}
+
+/** How to end what works. */
+function remedyOf(key: LeakedKey): string {
+  const { kind, trust, sign_in_id } = key;
+  const revoke = 'To end only this token: POST /oauth/revoke.';
+  if (kind === 'exchange')
+    return `This token works. To stop all tokens of its trust: ${cliCommand(`trusts disable ${shellQuoted(trust!)}`)}\n${revoke}`;
+  if (kind === 'sign_in')
+    return `This token works. To end its sign-in: ${cliCommand(`sign-ins end ${sign_in_id}`)}\n${revoke}`;
+  return `This key works. To replace it at once: ${cliCommand(`keys rotate ${shellQuoted(nameOf(key))}`)}`;
+}
+
+/** Why a secret does not work that has ended. */
+function endOf({ kind, secret_expires_at: at }: LeakedKey): string {
+  if (kind !== 'exchange' && kind !== 'sign_in') return 'This secret has been rotated and no longer works.';
+  if (Date.parse(at!) <= Date.now()) return 'This token has expired or was revoked.';
+  return kind === 'exchange'
+    ? 'This token does not work: its trust is disabled, or its key was rotated since.'
+    : 'This token no longer works: its sign-in or person has ended.';
 }
 
 async function update({ api, out }: Session, options: KeySettings, text?: string) {

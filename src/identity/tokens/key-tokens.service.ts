@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import type { Access } from '../../admin/access/access.js';
-import { IS_ENABLED, SECRETS } from '../../auth/find-grants.js';
 import { idOfCursor, type Page, pageOf, type PageRequest } from '../../database/page.js';
+import { IS_ENABLED, SECRETS } from '../../keys/live-secrets.js';
 import { KeysService } from '../../keys/keys.service.js';
 import type { IssuingTrust, TokenView } from './key-tokens.schema.js';
 
