@@ -12,23 +12,26 @@ const DIGEST_BYTES = 32;
 /** A batch is read again if a key changed meanwhile. A key that is not cached is looked up at its first use. */
 const MAX_READS = 3;
 
-/**
- * Digests of the active keys, the most recently used first, in one value: a row for each would take longer to read. Of tokens,
- * those of the last minutes: most live longer than the job that they were issued to.
- */
-const FIND_RECENT_DIGESTS = `
-  SELECT string_agg(digest, ''::bytea ORDER BY last_used_at DESC NULLS LAST) AS digests
-  FROM (
-    SELECT s.digest, s.last_used_at
+const mostRecent = (kinds: string) => `
+    (SELECT s.digest, s.last_used_at
     FROM gateway_key_secret s
     JOIN gateway_key k ON k.id = s.key_id
     JOIN team t ON t.id = k.team_id
-    WHERE (s.kind = 'key' OR s.last_used_at > now() - interval '10 minutes')
+    WHERE ${kinds}
       AND k.revoked_at IS NULL AND NOT k.disabled AND NOT t.disabled
       AND COALESCE(LEAST(k.expires_at, s.expires_at) > now(), true)
     ORDER BY s.last_used_at DESC NULLS LAST
-    LIMIT $1
-  ) recent`;
+    LIMIT $1)`;
+
+/**
+ * Digests of the active keys, the most recently used first, in one value: a row for each would take longer to read. Of tokens,
+ * those of the last minutes: most live longer than the job that they were issued to. They have a cache of their own, and so a
+ * limit of their own.
+ */
+const FIND_RECENT_DIGESTS = `
+  SELECT string_agg(digest, ''::bytea ORDER BY last_used_at DESC NULLS LAST) AS digests
+  FROM (${mostRecent(`s.kind = 'key'`)}
+    UNION ALL${mostRecent(`s.kind <> 'key' AND s.last_used_at > now() - interval '10 minutes'`)}) recent`;
 
 /**
  * Loads the active keys into the cache after the start. Look-ups of keys that are not cached are limited by client

@@ -1,5 +1,5 @@
 import type { Grant } from '../../src/auth/caller.js';
-import { KeyCache } from '../../src/auth/key-cache.js';
+import { KeyCache, MAX_GRANTS } from '../../src/auth/key-cache.js';
 
 const grant: Grant = {
   keyId: 'key',
@@ -51,6 +51,15 @@ it('forgets a key that a look-up no longer finds', () => {
   cache.set('digest', grant, cache.version);
   cache.set('digest', null, cache.version);
   expect(cache.get('digest')).toBeNull();
+});
+
+it('evicts tokens for tokens, and never a key', () => {
+  const cache = new KeyCache();
+  cache.set('static', grant, cache.version);
+  const token: Grant = { ...grant, kind: 'exchange', subject: 'job', parents: ['trust'] };
+  for (let i = 0; i <= MAX_GRANTS; i++) cache.set(`token ${i}`, token, cache.version);
+  expect(cache.get('static')?.grant).toBe(grant);
+  expect([cache.get('token 0'), cache.get('token 1')?.grant]).toEqual([undefined, token]);
 });
 
 it('puts what a comparison found in place of what it kept', () => {
