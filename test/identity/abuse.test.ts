@@ -161,6 +161,46 @@ it('ten refusals of tokens that the issuer signed are one alert, and forged ones
   expect(await events('trust.failing')).toMatchObject([
     { data: { trust: 'failing', minutes: 10, reason: 'the claim sub does not have an accepted value' } },
   ]);
+  // Not again within the hour.
+  await refuse(await issuer.sign({ sub: 'another' }));
+  const [repeated] = await gateway.database.query<{ count: number; hours: number }>(
+    `SELECT count(*)::int, count(DISTINCT date_trunc('hour', created_at))::int AS hours
+     FROM webhook_event WHERE type = 'trust.failing'`,
+  );
+  expect(repeated!.count).toBe(repeated!.hours);
+  // As if that had been an hour ago.
+  await gateway.database.query(
+    `UPDATE webhook_event SET once = replace(once, hour::text, (hour - 3600)::text)
+     FROM (SELECT id AS event, extract(epoch FROM date_trunc('hour', created_at)) AS hour FROM webhook_event) e
+     WHERE id = event AND type = 'trust.failing'`,
+  );
+  await refuse(await issuer.sign({ sub: 'another' }));
+  expect((await events('trust.failing')).length).toBeGreaterThan(repeated!.count);
+});
+
+it('of each trust, the last fifty failures are stored', async () => {
+  await createTrust('often', { claims: { sub: ['job'], n: [0] } });
+  await createTrust('seldom', { claims: { sub: ['job'], n: [0] } });
+  const failures = gateway.gateway.app.get(TrustFailures);
+  const fail = async (trust: string, from: number, count: number) => {
+    for (let n = from; n < from + count; n++)
+      expect((await exchange(gateway, trust, await issuer.sign({ n }), {}, fromAnother())).status).toBe(400);
+    await failures.write();
+  };
+  await fail('seldom', 1, 3);
+  await fail('often', 1, 30);
+  await fail('often', 31, 30);
+  // A batch has no more either.
+  await fail('often', 61, 60);
+  const stored = await gateway.database.query(
+    `SELECT tr.name, count(*)::int, min((f.claims->>'n')::int) AS oldest, max((f.claims->>'n')::int) AS newest
+     FROM trust_failure f JOIN trust tr ON tr.id = f.trust_id WHERE tr.name IN ('often', 'seldom')
+     GROUP BY tr.name ORDER BY tr.name`,
+  );
+  expect(stored).toEqual([
+    { name: 'often', count: 50, oldest: 71, newest: 120 },
+    { name: 'seldom', count: 3, oldest: 1, newest: 3 },
+  ]);
 });
 
 it('an issuer whose keys cannot be read is an alert', async () => {
