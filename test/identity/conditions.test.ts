@@ -259,12 +259,18 @@ it('has the issuer, the audience and the longest lifetime that its preset and th
     token_minutes: 60,
     enabled: true,
   });
-  const gitlab = await gateway.admin(
-    'POST',
-    '/trusts',
-    trust({ preset: 'gitlab', claims: { project_id: ['1'], ...REF } }),
-  );
-  expect(gitlab).toMatchObject({ longest_jwt_minutes: 1440 });
+});
+
+it.each<[string, number, object]>([
+  ['gitlab', 1440, { claims: { project_id: ['1'], ...REF } }],
+  ['kubernetes', 1440, { issuer: 'https://cluster.example', claims: SUB }],
+  ['azure', 1440, { issuer: 'https://login.microsoftonline.com/tenant/v2.0', claims: SUB }],
+  ['aws', 120, { issuer: 'https://account.tokens.sts.global.api.aws', claims: SUB }],
+  ['google', 120, { claims: SUB }],
+  ['oidc', 120, { issuer: 'https://a.example', claims: SUB }],
+])('of %s accepts tokens that live for %i minutes', async (preset, minutes, more) => {
+  const created = await gateway.admin('POST', '/trusts', trust({ preset, ...more }));
+  expect(created).toMatchObject({ longest_jwt_minutes: minutes });
 });
 
 it('cannot be changed to conditions that it could not be created with', async () => {

@@ -322,6 +322,20 @@ describe('the conditions of a trust are held against the JSON of a token', () =>
     await rejects(await issuer.sign({ ...met, ...claims }), 'claim', 'typed');
   });
 
+  it('a name that does not begin with / is that of a claim, also with / in it', async () => {
+    const names = { 'oidc.circleci.com/project-id': ['p'], 'https://sts.amazonaws.com/': ['a'] };
+    await createTrust('url', { sub: ['job'], ...names, 'm~1n': ['x'] });
+    const claims = {
+      'oidc.circleci.com/project-id': 'p',
+      'https://sts.amazonaws.com/': 'a',
+      'm~1n': 'x',
+    };
+    expect((await exchange(gateway, 'url', await issuer.sign(claims))).status).toBe(200);
+    const nested = { 'oidc.circleci.com': { 'project-id': 'p' } };
+    const without = { ...claims, 'oidc.circleci.com/project-id': undefined, ...nested };
+    await rejects(await issuer.sign(without), 'claim', 'url');
+  });
+
   it('a member of a text or of a list is no claim', async () => {
     await createTrust('length', { sub: ['job'], '/sub/length': [3] });
     await rejects(await issuer.sign(), 'claim', 'length');
