@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
+import { SECRET_VARIABLES } from '../../src/config/env-schema.js';
 import { loadEnv } from '../../src/config/env.js';
 
 const ROOT = join(__dirname, '../..');
@@ -101,6 +102,8 @@ const EVERY = {
   podDisruptionBudget: { enabled: true, maxUnavailable: 4 },
   networkPolicy: { enabled: true, egress: [{ to: [{ ipBlock: { cidr: '10.9.9.9/32' } }] }] },
   serviceMonitor: { enabled: true, interval: '77s', labels: { release: 'prometheus' } },
+  volumes: [{ name: 'identity', projected: { sources: [] } }],
+  volumeMounts: [{ name: 'identity', mountPath: '/var/run/identity' }],
   podAnnotations: { note: 'annotated' },
   nodeSelector: { disk: 'nvme' },
   tolerations: [{ key: 'gateways', operator: 'Exists' }],
@@ -133,6 +136,7 @@ describe('deploy/helm/postern', () => {
       ...['"secretName":"own-secret"', '"secretName":"own-database"', '{"key":"url","path":"url"}'],
       ...['"terminationGracePeriodSeconds":96', '"storage":"55Gi"', '"storageClassName":"fast"'],
       ...['"cpu":"3"', '"note":"annotated"', '"disk":"nvme"', '"key":"gateways"', '"podAntiAffinity"'],
+      ...['"name":"identity","projected"', '"mountPath":"/var/run/identity"'],
     ])
       expect(gateway).toContain(part);
     expect(find(all, 'ConfigMap')!.data).toMatchObject({
@@ -183,10 +187,14 @@ describe('deploy/helm/postern', () => {
     });
   });
 
-  it.each([
+  it.each<[string, object]>([
     ['an unknown value', { networkpolicy: { enabled: false } }],
     ['a wrong type', { replicas: 'two' }],
-    ['a secret among the settings', { settings: { ADMIN_TOKEN: 'secret' } }],
+    // The URL of a proxy need not have a password.
+    ...SECRET_VARIABLES.filter((name) => name !== 'UPSTREAM_PROXY_URL').map((name): [string, object] => [
+      `${name} among the settings`,
+      { settings: { [name]: 'secret' } },
+    ]),
     ['a setting that the chart sets', { settings: { PORT: '1' } }],
   ])('rejects %s', (_, values) => {
     const { status, stderr } = helm(['template', 'postern', CHART, '--kube-version', '1.30.0'], values);
