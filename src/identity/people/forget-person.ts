@@ -5,14 +5,14 @@ import { ServiceError } from '../../errors/service-error.js';
 import { isOwnSql } from '../../keys/own-key.js';
 import type { Actor } from '../../platform/actor.js';
 import type { PersonView } from './people.schema.js';
-import { ownerOf } from './person-names.js';
+import { ownerOf, userIdOf } from './person-names.js';
 
 /** Rows of the request log that one transaction reads. Sinks and sums of usage wait for those that change any. */
 const ROWS = 5_000;
 
 /** First of all, as when a person is ended or signs in: nobody lets them in again before the transaction ends. */
 const LOCK_PERSON = `
-  SELECT name, email, subject, issuer FROM person WHERE id = $1 AND ended_at IS NOT NULL FOR NO KEY UPDATE`;
+  SELECT email, subject, issuer FROM person WHERE id = $1 AND ended_at IS NOT NULL FOR NO KEY UPDATE`;
 
 const LOCK_KEYS = 'SELECT FROM gateway_key WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE';
 
@@ -21,11 +21,21 @@ const KEYS = `SELECT k.id FROM gateway_key k WHERE k.person_id = $1 OR ${isOwnSq
 
 /**
  * What changes call the person, and when they may have made them: also by the address with which a key of their sign-ins was
- * created, which they did themselves. Others may have an address before and after them, and keep what they did.
+ * created, which they did themselves. Others may have an address before and after them, and keep what they did: the first of
+ * them has it now, or has created a key with it. They may end themselves: the entry of that is the last one they make, and is
+ * later than `ended_at`, which is when its transaction began. As text, because a Date has no microseconds.
  */
 const NAMES = `
-  SELECT n.name AS known, me.created_at AS since, me.ended_at AS ended,
-         (SELECT min(p.created_at) FROM person p WHERE 'sso:' || p.email = n.name AND p.created_at > me.created_at) AS until
+  SELECT n.name AS known, me.created_at::text AS since,
+         COALESCE(
+           (SELECT min(a.at) FROM audit_log a
+            WHERE a.subject_id = me.id AND a.subject_type = 'person' AND a.action = 'ended' AND a.at >= me.ended_at),
+           me.ended_at)::text AS ended,
+         LEAST(
+           (SELECT min(p.created_at) FROM person p WHERE 'sso:' || p.email = n.name AND p.created_at > me.created_at),
+           (SELECT min(a.at) FROM gateway_key k JOIN audit_log a ON a.subject_id = k.id AND a.subject_type = 'key'
+            WHERE (k.person_id <> me.id OR k.owner_id <> $4) AND a.action = 'created' AND a.actor = n.name
+              AND a.at > me.created_at))::text AS until
   FROM person me, (
     SELECT unnest($3::text[]) AS name
     UNION SELECT a.actor FROM gateway_key k JOIN audit_log a ON a.subject_id = k.id AND a.subject_type = 'key'
@@ -48,10 +58,22 @@ const FORGET_SIGN_INS = 'UPDATE sign_in SET client_ip = NULL, program = NULL WHE
 
 const FORGET_PERSON = 'UPDATE person SET name = $2, email = NULL, version = version + 1 WHERE id = $1';
 
-/** Without the address, and with the alias for each value that is the name: as a part of another text, it may be anything. */
+/**
+ * Entries of the person and of their sign-ins, by IDs: others may have the same name. Sign-ins are deleted after a while, so
+ * the entry of their end has the ID too.
+ */
+const FORGET_NAME = `
+  UPDATE audit_log SET subject_name = $2,
+    before = jsonb_set(before, '{name}', to_jsonb($2::text), false),
+    after = jsonb_set(after, '{name}', to_jsonb($2::text), false)
+  WHERE subject_type = 'person' AND subject_id = $1
+    OR subject_type = 'sign_in' AND subject_id IN (
+      SELECT id FROM sign_in WHERE person_id = $1
+      UNION SELECT subject_id FROM audit_log WHERE subject_type = 'sign_in' AND before->>'person_id' = $1::text)`;
+
+/** With the alias for the address. */
 const forgotten = (column: string) => `
-    ${column} = replace(CASE WHEN $6 = '' THEN ${column}::text ELSE replace(${column}::text, $6, $5) END,
-      ': ' || to_jsonb($7::text)::text, ': ' || to_jsonb($5::text)::text)::jsonb`;
+    ${column} = COALESCE(regexp_replace(${column}::text, $7, $5, 'g')::jsonb, ${column})`;
 
 /** While the name was theirs. */
 const IN_TIME = `at >= $8 AND at < COALESCE($9::timestamptz, 'infinity')`;
@@ -62,9 +84,10 @@ const FORGET_CHANGES = `
   UPDATE audit_log SET
     actor = CASE WHEN ${BY_THEM} THEN $4 ELSE actor END,
     client_ip = CASE WHEN ${BY_THEM} THEN NULL ELSE client_ip END,
-    subject_name = CASE WHEN subject_name = $7 THEN $5 WHEN $6 = '' THEN subject_name ELSE replace(subject_name, $6, $5) END,${forgotten('before')},${forgotten('after')}
+    subject_name = COALESCE(regexp_replace(subject_name, $6, $5, 'g'), subject_name),${forgotten('before')},${forgotten('after')}
   WHERE actor = $4 OR ${BY_THEM} OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
-    OR (subject_type IN ('session', 'sign_in', 'issued_token') AND subject_name IN ($3, $5, $7) AND ${IN_TIME})`;
+    OR (subject_type = 'sign_in' AND subject_name = $5)
+    OR (subject_type IN ('session', 'issued_token') AND subject_name = $3 AND ${IN_TIME})`;
 
 /** Where the next page of the calls of a key begins. By the time alone: a key has few calls in a millisecond. */
 const FIND_PAGE = `
@@ -80,14 +103,15 @@ const FORGET_ROWS = `
 /** A row of NAMES. */
 interface Name {
   known: string;
-  since: Date;
-  until: Date | null;
-  ended: Date;
+  since: string;
+  until: string | null;
+  ended: string;
 }
 
 /** A person who was ended, and is locked. */
 interface Ended {
-  name: string;
+  /** As owners of keys are called for good. */
+  userId: string;
   keyIds: string[];
   /** As changes name them today. */
   known: string[];
@@ -108,26 +132,20 @@ export async function forgetPerson(dataSource: DataSource, id: string, by: Actor
     while (from !== undefined) from = await forgetPage(dataSource, id, keyId, alias, from);
   }
   await dataSource.transaction(async (manager: EntityManager) => {
-    const { name, keyIds, known } = await lock(manager, id);
-    const names = await manager.query<Name[]>(NAMES, [id, keyIds, known]);
+    const { userId, keyIds, known } = await lock(manager, id);
+    const names = await manager.query<Name[]>(NAMES, [id, keyIds, known, userId]);
     await manager.query(LOCK_KEYS, [keyIds]);
     await manager.query(FORGET_KEYS, [keyIds, alias, `sso:${alias}`]);
     await manager.query(FORGET_TOKENS, [keyIds, alias]);
     await manager.query(FORGET_SIGN_INS, [id]);
     await manager.query(FORGET_PERSON, [id, alias]);
-    for (const one of names) {
-      const address = one.known.startsWith('sso:sub:') ? '' : one.known.slice('sso:'.length);
+    await manager.query(FORGET_NAME, [id, alias]);
+    for (const { known: name, since, until, ended } of names) {
+      const address = name.startsWith('sso:sub:') ? null : name.slice('sso:'.length);
       const values = [
-        id,
-        keyIds,
-        one.known,
-        `sso:${alias}`,
-        alias,
-        address,
-        name,
-        one.since,
-        one.until,
-        one.ended,
+        ...[id, keyIds, name, `sso:${alias}`, alias],
+        ...[address && patternOf(address), address && patternOf(JSON.stringify(address).slice(1, -1))],
+        ...[since, until, ended],
       ];
       await manager.query(FORGET_CHANGES, values);
     }
@@ -151,16 +169,19 @@ function forgetPage(dataSource: DataSource, id: string, keyId: string, alias: st
   });
 }
 
+/** Finds an address, but not as a part of another one. In JSON, an escaped line break may stand before it. */
+function patternOf(address: string): string {
+  const literal = address.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return `((?<=\\\\[nrt])|(?<![\\w.+'&%-]))${literal}(?![\\w-]|\\.\\w)`;
+}
+
 /** @throws ServiceError conflict for a person who was not ended */
 async function lock(manager: EntityManager, id: string): Promise<Ended> {
-  const [person] = await manager.query<Pick<PersonView, 'name' | 'email' | 'subject' | 'issuer'>[]>(
-    LOCK_PERSON,
-    [id],
-  );
+  const [person] = await manager.query<Pick<PersonView, 'email' | 'subject' | 'issuer'>[]>(LOCK_PERSON, [id]);
   if (person === undefined)
     throw ServiceError.of('conflict', 'ended_at', 'the person can still sign in; end them first');
-  const { name, email, subject } = person;
+  const { email, subject } = person;
   const keys = await manager.query<{ id: string }[]>(KEYS, [id, ...ownerOf(person)]);
   const known = [`sso:sub:${subject}`, ...(email === null ? [] : [`sso:${email}`])];
-  return { name, keyIds: keys.map((key) => key.id), known };
+  return { userId: userIdOf(person), keyIds: keys.map((key) => key.id), known };
 }

@@ -15,7 +15,7 @@ export type EndReason = 'signed_out' | 'too_many' | 'ended' | 'person_ended' | '
 export type SignInsToEnd = { id: string } | { personId: string; withoutSid?: true } | { idpSid: string };
 
 /** What the audit log has of the sign-in `si` of the person `p` with the key `k` of the team `t`. */
-export const RECORDED_SIGN_IN = `si.id, p.name, t.name || '/' || k.name AS key, si.surface`;
+export const RECORDED_SIGN_IN = `si.id, si.person_id, p.name, t.name || '/' || k.name AS key, si.surface`;
 
 /**
  * Locked in one order, as everything that several transactions may end at a time is.
@@ -41,6 +41,7 @@ const END_PERSON = `
 /** A sign-in as the audit log has it. */
 export interface RecordedSignIn {
   id: string;
+  person_id: string;
   /** Name of the person. */
   name: string;
   key: string;
