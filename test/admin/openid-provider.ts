@@ -23,6 +23,8 @@ export class OpenIdProvider {
   groupsInIdTokens = true;
   /** Whether it gives an ID token with new tokens for a refresh token. */
   idTokensAtRefresh = true;
+  /** Its keys cannot be read. */
+  hidesKeys = false;
   /** Changes the nonce that the provider sees. */
   tamper = (nonce: string) => nonce;
 
@@ -103,6 +105,7 @@ export class OpenIdProvider {
           started.tokenRequests++;
           await started.held;
         }
+        if (req.url === '/jwks' && started.hidesKeys) return void res.writeHead(503).end();
         if (!req.url!.startsWith('/interaction/')) {
           req.url = req.url!.replace(
             /([?&]nonce=)([^&]+)/,

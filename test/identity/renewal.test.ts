@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { DataSource } from 'typeorm';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -41,6 +42,19 @@ const newest = async () =>
     await rows(`SELECT id, end_reason, ended_at IS NOT NULL AS ended, renewing_until, idp_refresh,
                   idp_checked_at > created_at AS checked FROM sign_in ORDER BY id DESC LIMIT 1`)
   )[0]!;
+
+it('keeps the next token of the provider also while its keys cannot be read', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const before = await newest();
+  issuer.hidesKeys = true;
+  // It has read no keys yet.
+  const { status } = await renew(replicas[1], refresh);
+  issuer.hidesKeys = false;
+  expect(status).toBe(200);
+  const after = await newest();
+  expect(after).toMatchObject({ id: before.id, checked: true });
+  expect(after.idp_refresh).not.toEqual(before.idp_refresh);
+});
 
 it('asks the provider once, and again with the token that it got for the next time', async () => {
   const { refresh } = await signedIn(replicas[0], issuer);
@@ -122,6 +136,23 @@ it('waits for no transaction while the provider is asked, and goes on where a pr
   // It was killed: its claim ends.
   await rows('UPDATE sign_in SET renewing_until = now() WHERE id = $1', [id]);
   expect((await waiting).status).toBe(200);
+});
+
+it('asks the provider itself if another process got no response from it', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const { id } = await newest();
+  const asked = issuer.tokenRequests;
+  await rows(`UPDATE sign_in SET renewing_until = now() + interval '30 seconds' WHERE id = $1`, [id]);
+  const dataSource = replicas[0].gateway.app.get(DataSource);
+  const query = dataSource.query.bind(dataSource) as (...statement: unknown[]) => Promise<unknown>;
+  // The other process gives up between the two statements of this one: its claim is seen, and then it is gone.
+  const spy = jest.spyOn(dataSource, 'query').mockImplementation(async (...statement: unknown[]) => {
+    if (/SELECT FROM refresh_token/.test(String(statement[0])))
+      await rows('UPDATE sign_in SET renewing_until = NULL WHERE id = $1', [id]);
+    return query(...statement) as never;
+  });
+  const { status } = await renew(replicas[0], refresh).finally(() => spy.mockRestore());
+  expect([status, issuer.tokenRequests - asked]).toEqual([200, 1]);
 });
 
 it('waits for no other process that asks about a sign-in that is over', async () => {

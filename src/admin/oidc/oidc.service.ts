@@ -65,6 +65,17 @@ export interface RefreshedIdentity {
   readonly groups: readonly string[] | undefined;
 }
 
+/** How the provider is asked. */
+interface Configurations {
+  /** With the signature of ID tokens checked too, not only that the provider's own endpoint sent them. */
+  readonly checked: Configuration;
+  /**
+   * Without (OpenID Connect Core 1.0, 3.1.3.7, 6): where the keys of the provider could not be read, the next refresh token
+   * would be lost with the response, and the one that was sent may not work any more.
+   */
+  readonly direct: Configuration;
+}
+
 /** Goes on with the request of a client, whose ID is `request`, and responds. @throws HttpException for a person who may not */
 export type DeviceConfirmation = (
   identity: OidcIdentity,
@@ -81,7 +92,7 @@ export class OidcService {
   /** Notes who signs in to the console. Set by the module of people. @throws ForbiddenException for a person who was ended */
   admission: ((identity: OidcIdentity) => Promise<void>) | null = null;
   private readonly logger = new Logger('Admin');
-  private configuration: Promise<Configuration> | undefined;
+  private configurations: Promise<Configurations> | undefined;
   /** Digests. In memory only: anybody can begin a sign-in and come back with a code of their own, as often as they like. */
   private readonly failed = new LRUCache<string, true>({ max: MAX_FAILED });
 
@@ -97,7 +108,7 @@ export class OidcService {
   /** Begins a sign-in. @returns the URL at the provider, and what the callback must know @throws Error of the provider */
   async begin(purpose: FlowPurpose, returnTo: string): Promise<{ url: URL; flow: Omit<Flow, 'ends'> }> {
     const client = await import('openid-client');
-    const configuration = await this.connect();
+    const { checked } = await this.connect();
     const flow = {
       purpose,
       state: client.randomState(),
@@ -105,7 +116,7 @@ export class OidcService {
       verifier: client.randomPKCECodeVerifier(),
       returnTo,
     };
-    const url = client.buildAuthorizationUrl(configuration, {
+    const url = client.buildAuthorizationUrl(checked, {
       redirect_uri: this.publicUrl + CALLBACK_PATH,
       scope: this.env.oidcScopes,
       state: flow.state,
@@ -125,7 +136,7 @@ export class OidcService {
    */
   async finish(target: string, flow: Flow): Promise<OidcIdentity> {
     const client = await import('openid-client');
-    const configuration = await this.connect();
+    const { checked } = await this.connect();
     const digest = hash('sha256', flow.state, 'hex');
     const used = this.failed.has(digest) ? [] : await this.dataSource.query<object[]>(USE, [digest]);
     // Once more: one that came at the same time may have failed meanwhile, and removed its row.
@@ -138,7 +149,7 @@ export class OidcService {
       idTokenExpected: true,
     };
     const tokens = await client
-      .authorizationCodeGrant(configuration, new URL(target, this.publicUrl), checks)
+      .authorizationCodeGrant(checked, new URL(target, this.publicUrl), checks)
       .catch(async (error: unknown) => {
         this.failed.set(digest, true);
         // A row that stays goes when it expires.
@@ -149,8 +160,8 @@ export class OidcService {
     const { iss, sub } = idToken;
     let claims: Claims = idToken;
     // Some providers put groups only there.
-    if (claims[this.env.oidcRoleClaim] === undefined && configuration.serverMetadata().userinfo_endpoint) {
-      claims = { ...claims, ...(await client.fetchUserInfo(configuration, tokens.access_token, sub)) };
+    if (claims[this.env.oidcRoleClaim] === undefined && checked.serverMetadata().userinfo_endpoint) {
+      claims = { ...claims, ...(await client.fetchUserInfo(checked, tokens.access_token, sub)) };
     }
     const groups = groupsOf(claims[this.env.oidcRoleClaim]);
     return {
@@ -177,8 +188,8 @@ export class OidcService {
     keep: (next: string) => Promise<void>,
   ): Promise<RefreshedIdentity | null> {
     const client = await import('openid-client');
-    const configuration = await this.connect();
-    const tokens = await client.refreshTokenGrant(configuration, refreshToken).catch((error: unknown) => {
+    const { direct } = await this.connect();
+    const tokens = await client.refreshTokenGrant(direct, refreshToken).catch((error: unknown) => {
       if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return null;
       throw error;
     });
@@ -188,8 +199,8 @@ export class OidcService {
     // OpenID Connect Core 1.0, 12.2.
     if (claims !== undefined && (claims.iss !== issuer || claims.sub !== subject)) return null;
     const claim = this.env.oidcRoleClaim;
-    if (claims?.[claim] === undefined && configuration.serverMetadata().userinfo_endpoint)
-      claims = await client.fetchUserInfo(configuration, tokens.access_token, subject);
+    if (claims?.[claim] === undefined && direct.serverMetadata().userinfo_endpoint)
+      claims = await client.fetchUserInfo(direct, tokens.access_token, subject);
     return { groups: claims && groupsOf(claims[claim]) };
   }
 
@@ -243,16 +254,16 @@ export class OidcService {
   }
 
   /** Reads the provider's metadata once. After an error, the next sign-in tries again. */
-  private connect(): Promise<Configuration> {
+  private connect(): Promise<Configurations> {
     if (!this.isOn) throw new NotFoundException('Single sign-on is not configured (OIDC_ISSUER).');
-    this.configuration ??= this.discover().catch((error: unknown) => {
-      this.configuration = undefined;
+    this.configurations ??= this.discover().catch((error: unknown) => {
+      this.configurations = undefined;
       throw error;
     });
-    return this.configuration;
+    return this.configurations;
   }
 
-  private async discover(): Promise<Configuration> {
+  private async discover(): Promise<Configurations> {
     const client = await import('openid-client');
     const { oidcIssuer, oidcClientId, oidcClientSecret: secret } = this.env;
     // The schema allows plain HTTP on this machine only.
@@ -265,11 +276,15 @@ export class OidcService {
     const authenticate = methods.includes('client_secret_basic')
       ? client.ClientSecretBasic(secret)
       : client.ClientSecretPost(secret);
-    const configuration = new client.Configuration(server, oidcClientId!, secret, authenticate);
-    configuration.timeout = TIMEOUT_S;
-    // With it, the signature of ID tokens is checked too, not only that the provider's own endpoint sent them.
-    for (const apply of [...execute, client.enableNonRepudiationChecks]) apply(configuration);
-    return configuration;
+    const configure = () => {
+      const configuration = new client.Configuration(server, oidcClientId!, secret, authenticate);
+      configuration.timeout = TIMEOUT_S;
+      for (const apply of execute) apply(configuration);
+      return configuration;
+    };
+    const checked = configure();
+    client.enableNonRepudiationChecks(checked);
+    return { checked, direct: configure() };
   }
 }
 

@@ -34,10 +34,11 @@ const CLAIM_IT = `
   RETURNING si.id, si.idp_refresh, p.issuer, p.subject, t.name AS team,
             si.created_at > now() - ${UNCHECKED} AS is_new, si.idp_checked_at > now() - ${UNCHECKED} AS is_checked`;
 
-const IS_CLAIMED = `
+/** By this or another process: its claim may have ended without a response since, so this does not look for it. */
+const IS_TO_BE_ASKED = `
   SELECT FROM refresh_token r JOIN sign_in si ON si.id = r.sign_in_id JOIN person p ON p.id = si.person_id
   JOIN gateway_key k ON k.id = si.key_id JOIN team t ON t.id = k.team_id
-  WHERE r.digest = $1 AND r.used_at IS NULL AND si.renewing_until > now() AND ${GOES_ON}`;
+  WHERE r.digest = $1 AND r.used_at IS NULL AND si.idp_refresh IS NOT NULL AND ${GOES_ON}`;
 
 const KEEP = 'UPDATE sign_in SET idp_refresh = $2 WHERE id = $1';
 const CHECKED = 'UPDATE sign_in SET idp_checked_at = now() WHERE id = $1';
@@ -99,7 +100,7 @@ export class ProviderCheck {
       // TypeORM returns the rows of an UPDATE with their number.
       const [[claimed]] = await this.dataSource.query<[Claimed[], number]>(CLAIM_IT, [digest]);
       if (claimed !== undefined) return await this.askAbout(claimed);
-      const others = await this.dataSource.query<object[]>(IS_CLAIMED, [digest]);
+      const others = await this.dataSource.query<object[]>(IS_TO_BE_ASKED, [digest]);
       // Nothing to ask: it was used, has ended, or the provider gave no token to ask with.
       return others.length === 0 ? true : null;
     } finally {
