@@ -5493,7 +5493,7 @@ export interface components {
             last_renewed_at: string;
             /**
              * Format: date-time
-             * @description When the person must sign in again.
+             * @description When the person must sign in again; a renewal may move it.
              * @example 2026-01-31T12:00:00.000Z
              */
             expires_at: string;

@@ -72,6 +72,7 @@ import { AuditTimes1798000500000 } from '../../migrations/1798000500000-audit-ti
 import { RecentSignIns1798000510000 } from '../../migrations/1798000510000-recent-sign-ins.js';
 import { LateCounters1798000540000 } from '../../migrations/1798000540000-late-counters.js';
 import { LossesOfOneServer1798000550000 } from '../../migrations/1798000550000-losses-of-one-server.js';
+import { DeviceRequestSignIn1798000560000 } from '../../migrations/1798000560000-device-request-sign-in.js';
 import { Leads1798000150001 } from '../../migrations/1798000150001-leads.js';
 
 /** Every migration, in order. Listed by name, so that a glob can neither add nor miss one. */
@@ -151,4 +152,5 @@ export const MIGRATIONS = [
   RecentSignIns1798000510000,
   LateCounters1798000540000,
   LossesOfOneServer1798000550000,
+  DeviceRequestSignIn1798000560000,
 ];

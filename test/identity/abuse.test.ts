@@ -65,7 +65,7 @@ it('a trust is known to every replica, and a token of one works on all until the
     await eventually(async () => (await exchange(replica, 'everywhere', await issuer.sign())).status === 404);
 });
 
-it('a trust has at most so many tokens at a time, not counting those that ended with a rotation of its key', async () => {
+it('a trust has at most so many tokens at a time, not counting those that ended with a rotation or the end of its key', async () => {
   const key = await gateway.admin<{ id: string }>('POST', '/keys', { team: 'default', name: 'rotated' });
   await createTrust('few', { max_live: 2, key: key.id });
   const statuses: number[] = [];
@@ -80,6 +80,12 @@ it('a trust has at most so many tokens at a time, not counting those that ended 
   const after: number[] = [];
   for (let i = 0; i < 3; i++) after.push((await exchange(gateway, 'few', await issuer.sign())).status);
   expect(after).toEqual([200, 200, 429]);
+  const next = await gateway.admin<{ id: string }>('POST', '/keys', { team: 'default', name: 'next' });
+  await gateway.admin('PATCH', '/trusts/few', { key: next.id });
+  // Those of the former key work on, and count, until it ends.
+  expect((await exchange(gateway, 'few', await issuer.sign())).status).toBe(429);
+  await gateway.admin('POST', `/keys/${key.id}/revoke`);
+  expect((await exchange(gateway, 'few', await issuer.sign())).status).toBe(200);
 });
 
 it('of a flood of forged tokens, a network has 50 a second verified; others cost neither a signature nor a statement', async () => {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import pg from 'pg';
+import { PersonKeys } from '../../src/identity/sign-in/person-keys.service.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -138,6 +139,26 @@ describe('a code of a terminal', () => {
     expect((await browser.confirm(page, 'deny')).status).toBe(410);
     expect((await poll(postern, device)).status).toBe(200);
   });
+});
+
+it('a key that is revoked while its person confirms is replaced by no other', async () => {
+  const { access } = await signedIn(postern, issuer, 'both', 'research');
+  const find = `SELECT k.id FROM gateway_key k JOIN person p ON p.id = k.person_id JOIN team t ON t.id = k.team_id
+                WHERE p.subject = 'both' AND t.name = 'research' AND k.revoked_at IS NULL`;
+  const [key] = await rows<{ id: string }>(find);
+  const { body } = await startDevice(postern);
+  const browser = new Browser(postern);
+  const page = await browser.identify(issuer, body.user_code, 'both');
+  const personKeys = postern.gateway.app.get(PersonKeys);
+  const keyOf = personKeys.keyOf.bind(personKeys);
+  const spy = jest.spyOn(personKeys, 'keyOf').mockImplementation(async (...of) => {
+    await replica.admin('POST', `/keys/${key!.id}/revoke`);
+    return keyOf(...of);
+  });
+  const confirmed = await browser.confirm(page, 'approve', 'research').finally(() => spy.mockRestore());
+  expect(textOf(confirmed)).toContain('does not let you sign in');
+  expect(await rows(find)).toEqual([]);
+  expect(await statusWith(postern, access)).toBe(401);
 });
 
 describe('the pages of a request', () => {

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { DataSource } from 'typeorm';
+import { SignInMetrics } from '../../src/identity/sign-in/sign-in-metrics.js';
+import { MetricsService } from '../../src/observability/metrics.service.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -149,7 +151,7 @@ it('asks the provider itself if another process got no response from it', async 
   const spy = jest.spyOn(dataSource, 'query').mockImplementation(async (...statement: unknown[]) => {
     if (/SELECT FROM refresh_token/.test(String(statement[0])))
       await rows('UPDATE sign_in SET renewing_until = NULL WHERE id = $1', [id]);
-    return query(...statement) as never;
+    return query(...statement);
   });
   const { status } = await renew(replicas[0], refresh).finally(() => spy.mockRestore());
   expect([status, issuer.tokenRequests - asked]).toEqual([200, 1]);
@@ -188,6 +190,34 @@ it('asks about twenty at a time, and claims none before its turn', async () => {
   release();
   expect(Math.max(...counts)).toBe(20);
   expect((await Promise.all(renewing)).map(({ status }) => status)).toEqual(Array(21).fill(200));
+});
+
+it.each([
+  ['nobody has renewed it for 14 days', `last_renewed_at = now() - interval '14 days'`, 30],
+  ['its team has fewer days', `created_at = now() - interval '2 days'`, 1],
+])('is over, and is listed and counted so, once %s', async (_, change, days) => {
+  const { refresh } = await signedIn(replicas[0], issuer, 'heir');
+  const { id } = await newest();
+  const [{ person_id: person } = {}] = await rows('SELECT person_id FROM sign_in WHERE id = $1', [id]);
+  const { admin, gateway } = replicas[0];
+  const seen = async () => {
+    type Listed = { data: { id: string; expires_at: string }[] };
+    const { data } = await admin<Listed>('GET', '/sign-ins?state=active&limit=200');
+    const { live_sign_ins: live } = await admin<{ live_sign_ins: number }>(
+      'GET',
+      `/people/${String(person)}`,
+    );
+    await gateway.app.get(SignInMetrics).count();
+    const counted = /^postern_sign_ins (\d+)$/m.exec(await gateway.app.get(MetricsService).text());
+    return { listed: data.some((one) => one.id === id), live, counted: Number(counted![1]) };
+  };
+  const before = await seen();
+  expect(before.listed).toBe(true);
+  await rows(`UPDATE sign_in SET ${change} WHERE id = $1`, [id]);
+  await admin('PATCH', '/teams/default', { sign_in: { days } });
+  expect(await renew(replicas[0], refresh)).toMatchObject(ENDED);
+  expect(await seen()).toEqual({ listed: false, live: before.live - 1, counted: before.counted - 1 });
+  await admin('PATCH', '/teams/default', { sign_in: {} });
 });
 
 it('ends, eight hours after the last answer, if the token of the provider cannot be decrypted any more', async () => {

@@ -52,7 +52,7 @@ export const signInSchema = z
     }),
     created_at: timestamp('When it began.'),
     last_renewed_at: timestamp('When its tokens were last renewed.'),
-    expires_at: timestamp('When the person must sign in again.'),
+    expires_at: timestamp('When the person must sign in again; a renewal may move it.'),
     ended_at: timestamp(
       'When it ended before that; none of its tokens works since; null: it has not.',
     ).nullable(),

@@ -19,6 +19,7 @@ import { isOwnSql } from '../../keys/own-key.js';
 import { RecentSignIns } from '../../keys/recent-sign-ins.service.js';
 import type { Actor } from '../../platform/actor.js';
 import { endPerson, endSignIns } from '../sign-in/end-sign-ins.js';
+import { IS_OVER_AT } from '../sign-in/in-force.js';
 import { forgetPerson } from './forget-person.js';
 import { KEEPS_OUT } from './keeps-out.js';
 import { ownerOf, userIdOf } from './person-names.js';
@@ -32,14 +33,15 @@ import type {
   SignInView,
 } from './people.schema.js';
 
-const LIVE = 'si.ended_at IS NULL AND si.expires_at > now()';
+const LIVE = `si.ended_at IS NULL AND ${IS_OVER_AT} > now()`;
 
 const SELECT_PEOPLE = `
   SELECT p.id, p.name, p.email, p.issuer, p.subject, p.created_at, p.last_sign_in_at, p.ended_at,
-         (SELECT count(*)::int FROM sign_in si WHERE si.person_id = p.id AND ${LIVE}) AS live_sign_ins,
-         (SELECT max(si.spent_refused_at) FROM sign_in si WHERE si.person_id = p.id AND ${LIVE}) AS spent_refused_at,
-         p.version
-  FROM person p`;
+         live.sign_ins AS live_sign_ins, live.spent_refused_at, p.version
+  FROM person p CROSS JOIN LATERAL (
+    SELECT count(*)::int AS sign_ins, max(si.spent_refused_at) AS spent_refused_at
+    FROM sign_in si JOIN gateway_key k ON k.id = si.key_id JOIN team t ON t.id = k.team_id
+    WHERE si.person_id = p.id AND ${LIVE}) live`;
 
 const LIST = `${SELECT_PEOPLE}
   WHERE ($1::text[] IS NULL OR concat_ws(E'\\n', p.name, p.email) ILIKE ALL ($1))
@@ -49,7 +51,7 @@ const LIST = `${SELECT_PEOPLE}
 
 const SELECT_SIGN_INS = `
   SELECT si.id, si.person_id, p.name AS person, si.key_id, t.name || '/' || k.name AS key, si.surface,
-         host(si.client_ip) AS client_ip, si.program, si.created_at, si.last_renewed_at, si.expires_at, si.ended_at,
+         host(si.client_ip) AS client_ip, si.program, si.created_at, si.last_renewed_at, ${IS_OVER_AT} AS expires_at, si.ended_at,
          si.end_reason, si.spent_refused_at
   FROM sign_in si JOIN person p ON p.id = si.person_id JOIN gateway_key k ON k.id = si.key_id JOIN team t ON t.id = k.team_id`;
 
@@ -62,7 +64,9 @@ const LIST_SIGN_INS = `${SELECT_SIGN_INS}
 
 const SIGN_INS_OF = `${SELECT_SIGN_INS} WHERE si.person_id = $1 ORDER BY si.id DESC LIMIT 100`;
 
-const FIND_SIGN_IN = `${SELECT_SIGN_INS} WHERE ${IS_SEEN} AND si.id = $2 AND ${LIVE} FOR UPDATE OF si`;
+/** Also one that is over only because its team now has fewer days. */
+const FIND_SIGN_IN = `${SELECT_SIGN_INS}
+  WHERE ${IS_SEEN} AND si.id = $2 AND si.ended_at IS NULL AND si.expires_at > now() FOR UPDATE OF si`;
 
 const KEYS_OF = `
   SELECT k.id, t.name || '/' || k.name AS name, k.origin FROM gateway_key k JOIN team t ON t.id = k.team_id

@@ -14,6 +14,7 @@ export type DeviceRequestState = 'pending' | 'approved' | 'denied' | 'redeemed';
 @Check('device_request_state_check', `state IN ('pending', 'approved', 'denied', 'redeemed')`)
 @Index('device_request_network_idx', ['clientNetwork', 'createdAt'])
 @Index('device_request_approval_idx', ['approvalDigest'], { where: 'approval_digest IS NOT NULL' })
+@Index('device_request_sign_in_idx', ['signInId'], { where: 'sign_in_id IS NOT NULL' })
 @Index('device_request_person_idx', ['personId'], { where: 'person_id IS NOT NULL' })
 export class DeviceRequest {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'device_request_pkey' })

@@ -28,6 +28,7 @@ const MOST_PENDING = 10_000;
 const MOST_OF_NETWORK = 100;
 /** Wrong codes that one address may type. There are 20^8, of which few are pending. */
 const WRONG_CODES = { points: 10, duration: 600 };
+const NOT_OPEN = 'This team does not let you sign in from a client.';
 
 /** Past the most of one network, its oldest that nobody has opened is deleted. */
 const START = `
@@ -250,11 +251,12 @@ export class DeviceRequests {
       mustNotBeEnded(person);
       const [team] = await manager.query<{ sign_in: SignInSettings }[]>(FIND_TEAM, [teamId]);
       const known = teams?.find((one) => one.id === teamId);
-      if (known === undefined || team === undefined || !(await isOpenTo(manager, personId, known.name)))
-        throw new NoSignIn('This team does not let you sign in from a client.');
+      if (known === undefined || team === undefined) throw new NoSignIn(NOT_OPEN);
       const by: Actor = { name: actorNameOf({ email, subject }), address };
       const holder = { id: personId, label: email ?? `sub:${subject}` };
       const keyId = await this.keys.keyOf(manager, holder, teamId, team.sign_in, by);
+      // Last: where the person's key was revoked meanwhile, another was made in its place.
+      if (!(await isOpenTo(manager, personId, known.name))) throw new NoSignIn(NOT_OPEN);
       await manager.query(APPROVE, [id, keyId]);
     });
   }

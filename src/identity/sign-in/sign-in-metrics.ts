@@ -5,11 +5,15 @@ import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { MetricsService } from '../../observability/metrics.service.js';
+import { GOES_ON } from './in-force.js';
 
 const EVERY_MS = 15_000;
-const COUNT = `SELECT count(*)::int AS live FROM sign_in WHERE ended_at IS NULL AND expires_at > now()`;
+const COUNT = `
+  SELECT count(*)::int AS live FROM sign_in si JOIN person p ON p.id = si.person_id
+  JOIN gateway_key k ON k.id = si.key_id JOIN team t ON t.id = k.team_id
+  WHERE ${GOES_ON}`;
 
-/** Counts the sign-ins that have not ended. */
+/** Counts the sign-ins that go on. */
 @Injectable()
 export class SignInMetrics {
   private live = 0;
@@ -23,7 +27,7 @@ export class SignInMetrics {
     instruments.gaugeBy(
       'max',
       'postern_sign_ins',
-      'Sign-ins of people from clients that have not ended, of all replicas.',
+      'Sign-ins of people from clients that go on, of all replicas.',
       () => this.live,
     );
   }
