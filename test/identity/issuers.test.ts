@@ -372,6 +372,13 @@ it('GitLab is known by the ID of the project and the ref', async () => {
   expect(await statusOf(trust, await gitlab.sign({ ...job, project_id: '43' }))).toBe(400);
   expect(await statusOf(trust, await gitlab.sign({ ...job, ref_protected: 'false' }))).toBe(400);
   expect(await statusOf(trust, await gitlab.sign({ ...job, ref_protected: true }))).toBe(400);
+  // A tag may have the name of a branch.
+  const tag = await gitlab.sign({ ...job, ref_type: 'tag' });
+  expect(await statusOf(trust, tag)).toBe(400);
+  const ofTags = { ...claims, ref_type: ['tag'] };
+  expect(
+    await statusOf(await createTrust({ preset: 'gitlab', issuer: gitlab.url, claims: ofTags }), tag),
+  ).toBe(200);
 });
 
 it('an e-mail address counts only if the issuer has verified it', async () => {

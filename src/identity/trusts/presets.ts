@@ -48,10 +48,13 @@ export const PRESETS: Readonly<Record<TrustPreset, Preset>> = {
   oidc: { issuer: null, identity: ['sub'], refs: [], longestJwtMinutes: LONGEST_JWT_MINUTES },
 };
 
+const GITHUB = /^https:\/\/token\.actions\.githubusercontent\.com(?:\/|$)/;
+const GITLAB = /^https:\/\/gitlab\.com(?:\/|$)/;
+
 /** Issuers that serve everybody: `aud` and a name alone would let anybody in who may choose a name there. */
 const SHARED: readonly { issuer: RegExp; identity: readonly string[]; refs: readonly string[] }[] = [
-  { ...PRESETS.github, issuer: /^https:\/\/token\.actions\.githubusercontent\.com(?:\/|$)/ },
-  { ...PRESETS.gitlab, issuer: /^https:\/\/gitlab\.com(?:\/|$)/ },
+  { ...PRESETS.github, issuer: GITHUB },
+  { ...PRESETS.gitlab, issuer: GITLAB },
   { ...PRESETS.google, issuer: /^https:\/\/accounts\.google\.com(?:\/|$)/ },
   {
     issuer: /^https:\/\/agent\.buildkite\.com(?:\/|$)/,
@@ -87,16 +90,19 @@ export function demandsOf(preset: TrustPreset, issuer: string): Pick<Preset, 'id
 
 /**
  * The conditions that a token is held against: those of the trust, and what its issuer makes necessary. Workflows for pull
- * requests and comments of strangers run with the ref of the base branch, so they must be named.
+ * requests and comments of strangers run with the ref of the base branch, so they must be named. So must tags of GitLab: one
+ * may have the name of a branch.
  */
 export function effectiveConditions(
   preset: TrustPreset,
   issuer: string,
   claims: ClaimConditions,
 ): ClaimConditions {
-  const isGithub = preset === 'github' || SHARED[0]!.issuer.test(issuer);
+  const isGithub = preset === 'github' || GITHUB.test(issuer);
+  const isGitlab = preset === 'gitlab' || GITLAB.test(issuer);
   return {
     ...(isGithub && { event_name: GITHUB_EVENTS }),
+    ...(isGitlab && 'ref' in claims && { ref_type: ['branch'] }),
     ...('email' in claims && { email_verified: [true] }),
     ...claims,
   };
