@@ -1,10 +1,14 @@
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { runHere } from '../cli/run-here.js';
 import { soon } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { itNeeding } from '../support/needing.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
 import { signedIn, signInSettings, USERS } from './device-flow.js';
@@ -12,6 +16,11 @@ import { statusWith } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
 
 const GATEWAY_URL = 'https://gateway.example.com';
+/** What the jobs of the guide run. */
+const missing = ['bash', 'curl', 'jq'].filter(
+  (program) => spawnSync(program, ['--version']).error !== undefined,
+);
+const lacking = missing.length === 0 ? null : `not found: ${missing.join(', ')}`;
 
 let provider: RawProvider;
 let idp: OpenIdProvider;
@@ -34,6 +43,9 @@ beforeAll(async () => {
   await postern.admin('PATCH', '/teams/default', { sign_in: {} });
   writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [cluster.publicJwk] }));
   for (const line of commandsOf('ci-and-pods.md', 'Set up')) await cli(line);
+  // With keys that are stored, the issuers are not asked.
+  for (const section of ['GitHub Actions', 'GitLab'])
+    for (const line of commandsOf('ci-and-pods.md', section)) await cli(`${line} --jwks keys.json`);
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
@@ -52,14 +64,89 @@ async function cli(line: string, input = ''): Promise<string> {
   return stdout;
 }
 
-/** The commands of the gateway that a section of a guide has in its blocks. */
-function commandsOf(guide: string, section: string): string[] {
+/** What a section of a guide says. */
+function sectionOf(guide: string, section: string): string {
   const text = readFileSync(join(__dirname, '../../docs/guides', guide), 'utf8');
   const from = text.indexOf(`\n## ${section}\n`);
-  const end = text.indexOf('\n## ', from + 4);
-  const joined = text.slice(from, end).replace(/\\\n\s*/g, '');
+  return text.slice(from, text.indexOf('\n## ', from + 4));
+}
+
+/** The commands of the gateway that a section of a guide has in its blocks. */
+function commandsOf(guide: string, section: string): string[] {
+  const joined = sectionOf(guide, section).replace(/\\\n\s*/g, '');
   return [...joined.matchAll(/^ *(postern .*)$/gm)].map(([, line]) => line!);
 }
+
+/** The workflow that a section of the guide for CI has. */
+function workflowOf<T>(section: string): T {
+  return parse(/^```yaml\n(.*?)^```/ms.exec(sectionOf('ci-and-pods.md', section))![1]!) as T;
+}
+
+/** Runs a script of a job, with nothing replaced but the address of the gateway. @returns what it prints */
+async function runScript(script: string, env: Record<string, string>): Promise<string> {
+  const here = script.replaceAll(`${GATEWAY_URL}/`, `${postern.url}/`);
+  expect(here).not.toBe(script);
+  const args = ['--noprofile', '--norc', '-eo', 'pipefail', '-c', here];
+  const ran = await promisify(execFile)('bash', args, { env: { PATH: process.env.PATH, ...env } });
+  return ran.stdout;
+}
+
+describe('the job of the guide', () => {
+  itNeeding(
+    lacking,
+    'of GitHub Actions gets a token, and fails for a ref that the trust does not name',
+    async () => {
+      let ref = 'refs/heads/main';
+      const asked: (string | undefined)[] = [];
+      cluster.instead = (req, res) => {
+        asked.push(req.headers.authorization);
+        const audience = new URL(req.url!, cluster.url).searchParams.get('audience');
+        const claims = { repository_id: '821093847', event_name: 'push', ref, aud: audience };
+        const issuer = 'https://token.actions.githubusercontent.com';
+        void cluster.sign({ iss: issuer, sub: `repo:acme/api:ref:${ref}`, ...claims }).then((value) => {
+          res.setHeader('content-type', 'application/json').end(JSON.stringify({ count: 1, value }));
+        });
+      };
+      const { steps } = workflowOf<{ steps: { shell: string; run: string }[] }>('GitHub Actions');
+      const GITHUB_ENV = join(folder, 'github-env');
+      writeFileSync(GITHUB_ENV, 'CI=true\n');
+      const run = () =>
+        runScript(steps[0]!.run, {
+          ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'of-the-job',
+          ACTIONS_ID_TOKEN_REQUEST_URL: `${cluster.url}/token?api-version=2.0`,
+          GITHUB_ENV,
+        });
+      const printed = await run();
+      const [, token] = /^CI=true\nOPENAI_API_KEY=(ptn_\w+)\n$/.exec(readFileSync(GITHUB_ENV, 'utf8'))!;
+      expect([steps[0]!.shell, printed, asked]).toEqual([
+        'bash',
+        `::add-mask::${token}\n`,
+        ['Bearer of-the-job'],
+      ]);
+      expect(await statusWith(postern, token!)).toBe(200);
+
+      ref = 'refs/pull/7/merge';
+      await expect(run()).rejects.toMatchObject({ code: expect.any(Number) as number, stdout: '' });
+      expect(readFileSync(GITHUB_ENV, 'utf8')).toBe(`CI=true\nOPENAI_API_KEY=${token}\n`);
+      cluster.instead = null;
+    },
+  );
+
+  itNeeding(lacking, 'of GitLab gets a token, and fails for a ref that the trust does not name', async () => {
+    const { job } = workflowOf<{ job: { id_tokens: Record<string, { aud: string }>; script: string[] } }>(
+      'GitLab',
+    );
+    const [[name, { aud }]] = Object.entries(job.id_tokens) as [[string, { aud: string }]];
+    const run = async (ref: string) => {
+      const claims = { project_id: '42', ref, ref_type: 'branch', aud };
+      const sub = `project_path:acme/web:ref_type:branch:ref:${ref}`;
+      const jwt = await cluster.sign({ iss: 'https://gitlab.com', sub, ...claims });
+      return runScript([...job.script, 'printenv OPENAI_API_KEY'].join('\n'), { [name]: jwt });
+    };
+    expect(await statusWith(postern, (await run('main')).trim())).toBe(200);
+    await expect(run('another')).rejects.toMatchObject({ stdout: '' });
+  });
+});
 
 it('the pod of the guide gets a token with the commands of the guide, and loses it with the trust', async () => {
   const commands = commandsOf('ci-and-pods.md', "Kubernetes, with Anthropic's SDK or Claude Code");
@@ -107,10 +194,6 @@ it('the trusts of the guide accept the branch only, not a tag of its name', asyn
     const checks = await cli(`postern trusts test ${trust}`, token);
     return !/^claims\.\S+ +not met/m.test(checks);
   };
-  // With keys that are stored, the issuers are not asked.
-  for (const section of ['GitHub Actions', 'GitLab'])
-    for (const line of commandsOf('ci-and-pods.md', section)) await cli(`${line} --jwks keys.json`);
-
   const push = { repository_id: '821093847', event_name: 'push' };
   expect(await accepts('api-ci', { ...push, ref: 'refs/heads/main' })).toBe(true);
   expect(await accepts('api-ci', { ...push, ref: 'refs/tags/main' })).toBe(false);
@@ -123,7 +206,9 @@ it('a team allows what the commands of the guide say', async () => {
   await postern.admin('POST', '/providers', { name: 'anthropic', url: provider.url, secret: 'sk-test' });
   const rules: object[] = [];
   for (const section of ['Set up', 'Codex, goose and scripts'])
-    for (const line of commandsOf('sign-in-from-clients.md', section).filter((one) => one.includes('teams'))) {
+    for (const line of commandsOf('sign-in-from-clients.md', section).filter((one) =>
+      one.includes('teams'),
+    )) {
       await cli(line);
       const { data } = await postern.admin<{ data: { name: string; sign_in: object }[] }>('GET', '/teams');
       rules.push(data.find(({ name }) => name === 'search')!.sign_in);
