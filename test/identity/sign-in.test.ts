@@ -296,3 +296,30 @@ describe('revocation', () => {
     ]);
   });
 });
+
+it('with SIGN_IN=off, nothing is issued, but tokens go on until they end or an administrator ends them', async () => {
+  const one = await signedIn(postern, issuer);
+  const other = await signedIn(postern, issuer, 'both', 'research');
+  const off = await startTestGateway({ PROVIDER_URL: provider.url, SIGN_IN: 'off' }, postern.database);
+  const metadata = '/.well-known/oauth-authorization-server';
+  for (const path of [metadata, `${metadata}/p/default`, '/managed/settings', '/device'])
+    expect([path, (await fetch(off.url + path)).status]).toEqual([path, 404]);
+  for (const [path, token] of [
+    ['/oauth/device_authorization', ''],
+    ['/oauth/token', ''],
+    ['/oauth/revoke', one.refresh],
+  ])
+    expect([path, (await postForm(off.url + path!, { token: token! })).status]).toEqual([path, 404]);
+  // Below a provider, they are calls without a key.
+  expect((await fetch(`${off.url}/p/default${metadata}`)).status).toBe(401);
+  expect((await postForm(`${off.url}/p/default/oauth/revoke`, { token: one.refresh })).status).toBe(401);
+
+  for (const { access } of [one, other]) expect(await statusWith(off, access)).toBe(200);
+  const [signIn] = await rows(
+    `SELECT si.id FROM sign_in si JOIN person p ON p.id = si.person_id WHERE p.subject = 'both' ORDER BY si.created_at DESC`,
+  );
+  await off.admin('DELETE', `/sign-ins/${String(signIn!.id)}`);
+  await off.admin('POST', '/people/jane@example.com/end', {});
+  for (const { access } of [one, other]) await soon(async () => (await statusWith(off, access)) === 401);
+  await off.stop();
+});
