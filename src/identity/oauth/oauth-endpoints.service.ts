@@ -243,7 +243,8 @@ function send(res: Response, { status, body, retryAfter, headers: more }: Reply)
   // RFC 6749 5.1: no cache keeps a token.
   const headers: OutgoingHttpHeaders = {
     ...(body !== null && { 'content-type': 'application/json' }),
-    'content-length': Buffer.byteLength(text),
+    // RFC 9110 8.6: of a 304, it would be that of the response that the client has.
+    ...(status !== 304 && { 'content-length': Buffer.byteLength(text) }),
     'cache-control': 'no-store',
     pragma: 'no-cache',
     'x-content-type-options': 'nosniff',
