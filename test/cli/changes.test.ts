@@ -198,6 +198,12 @@ describe('postern teams', () => {
       sign_in: { days: 7, token_minutes: 30, budget_usd_per_month: '50', providers: ['default'] },
     });
     expect((await cli('teams show sizes')).stdout).toMatch(/^sign-in +7d\/30m:50\/month:default$/m);
+    for (const endpoints of ['own', 'all']) {
+      await gateway.admin('PATCH', '/teams/sizes', { sign_in: { days: 7, endpoints } });
+      expect((await cli('teams show sizes')).stdout).toMatch(
+        new RegExp(`^sign-in +7d/60m, ${endpoints} endpoints$`, 'm'),
+      );
+    }
     expect((await cli('teams update sizes --sign-in often')).stderr).toMatch(/^error: --sign-in must be/);
     expect((await cli('teams update sizes --sign-in 91d')).stderr).toBe(
       'error: --sign-in: days must be an integer from 1 to 90\n',

@@ -77,7 +77,7 @@ export function signInLines(
       ...(usd === null ? [] : [`${usd}/month`]),
       ...(providers === null ? [] : [providers.join(',')]),
     ];
-    lines.push(['sign-in', parts.join(':') + (endpoints === 'all' ? ', all endpoints' : '')]);
+    lines.push(['sign-in', parts.join(':') + (endpoints === 'inference' ? '' : `, ${endpoints} endpoints`)]);
   }
   if (claudeCode !== null) lines.push(['Claude Code', JSON.stringify(claudeCode)]);
   return lines;
