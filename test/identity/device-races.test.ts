@@ -34,13 +34,14 @@ let provider: RawProvider;
 let issuer: OpenIdProvider;
 let postern: TestGateway;
 let replica: TestGateway;
+let settings: Record<string, string>;
 
 beforeAll(async () => {
   for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
   provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'reached')));
   const publicUrl = `http://127.0.0.1:${await unusedPort()}`;
   issuer = await OpenIdProvider.start(publicUrl, PEOPLE, { refresh: true });
-  const settings = {
+  settings = {
     PROVIDER_URL: provider.url,
     MASTER_KEY: randomBytes(32).toString('base64'),
     ...signInSettings(issuer, publicUrl),
@@ -69,6 +70,23 @@ async function identified(as = 'jane'): Promise<{ browser: Browser; page: Page; 
   return { browser, page, device: body.device_code };
 }
 
+/** What is done at a replica that has the next master key already. */
+async function afterMasterKey<T>(work: (next: TestGateway) => Promise<T>): Promise<T> {
+  const next = await startTestGateway(
+    {
+      ...settings,
+      ...{ MASTER_KEY: randomBytes(32).toString('base64'), MASTER_KEY_PREVIOUS: settings.MASTER_KEY! },
+      PORT: String(await unusedPort()),
+    },
+    postern.database,
+  );
+  try {
+    return await work(next);
+  } finally {
+    await next.stop();
+  }
+}
+
 const cookieOf = (browser: Browser) => browser.cookies().get('postern_device')!;
 
 describe('a code of a terminal', () => {
@@ -81,6 +99,27 @@ describe('a code of a terminal', () => {
     );
     const count = (status: number) => typed.filter((page) => page.status === status).length;
     expect([count(400), count(429)]).toEqual([10, 30]);
+  });
+
+  it('is known after a change of the master key, and counts for its address', async () => {
+    const headers = { 'x-forwarded-for': nextAddress() };
+    const first = await startDevice(postern, '', headers);
+    await rows(
+      `INSERT INTO device_request (id, device_digest, user_code_digest, surface, client_network, interval_s, expires_at, created_at)
+       SELECT gen_random_uuid(), sha256(i::text::bytea), sha256(i::text::bytea), surface, client_network, interval_s, expires_at,
+              created_at - interval '1 minute'
+       FROM device_request, generate_series(1, 99) AS i
+       WHERE client_network = (SELECT client_network FROM device_request ORDER BY id DESC LIMIT 1)`,
+    );
+    await afterMasterKey(async (next) => {
+      const typed = await new Browser(next).post('/device', { user_code: first.body.user_code });
+      expect(typed.status).toBe(200);
+      expect((await startDevice(next, '', headers)).status).toBe(200);
+    });
+    // The oldest of a hundred has made room for it.
+    const left = await rows(`SELECT FROM device_request WHERE created_at < now() - interval '30 seconds'`);
+    expect(left).toHaveLength(98);
+    await rows('DELETE FROM device_request');
   });
 
   it('that is right counts as no guess', async () => {

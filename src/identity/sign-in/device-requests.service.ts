@@ -34,7 +34,7 @@ const NOT_OPEN = 'This team does not let you sign in from a client.';
 const START = `
   WITH mine AS MATERIALIZED (
     SELECT id, opened_at FROM device_request
-    WHERE client_network = $5 AND state = 'pending' AND expires_at > now() ORDER BY created_at, id),
+    WHERE client_network = ANY ($5::text[]) AND state = 'pending' AND expires_at > now() ORDER BY created_at, id),
   dropped AS (
     DELETE FROM device_request
     WHERE id = (SELECT id FROM mine WHERE opened_at IS NULL LIMIT 1) AND (SELECT count(*) FROM mine) >= ${MOST_OF_NETWORK}
@@ -42,7 +42,7 @@ const START = `
   started AS (
     INSERT INTO device_request
       (id, device_digest, user_code_digest, surface, client_network, client_ip, program, interval_s, expires_at)
-    SELECT $1, $2, $3, $4, $5, $6, $7, ${POLL_SECONDS}, now() + interval '${REQUEST_SECONDS} seconds'
+    SELECT $1, $2, $3, $4, ($5::text[])[1], $6, $7, ${POLL_SECONDS}, now() + interval '${REQUEST_SECONDS} seconds'
     WHERE ((SELECT count(*) FROM mine) < ${MOST_OF_NETWORK} OR EXISTS (SELECT FROM dropped))
       AND (SELECT count(*) FROM (
         SELECT FROM device_request WHERE state = 'pending' AND expires_at > now() LIMIT ${MOST_PENDING}) all_pending
@@ -52,7 +52,7 @@ const START = `
 
 const OPEN = `
   UPDATE device_request SET opened_at = COALESCE(opened_at, now())
-  WHERE user_code_digest = $1 AND state = 'pending' AND expires_at > now() RETURNING id`;
+  WHERE user_code_digest = ANY ($1) AND state = 'pending' AND expires_at > now() RETURNING id`;
 
 const FIND_PERSON = `SELECT id, ended_at IS NOT NULL AS ended FROM person WHERE issuer = $1 AND subject = $2`;
 
@@ -165,8 +165,8 @@ export class DeviceRequests {
       const [deviceCode, userCode] = [this.secrets.newDeviceCode(), this.secrets.newUserCode()];
       const { surface, keptAddress, userAgent } = client;
       const values = [
-        ...[uuidv7(), digestOf(deviceCode), this.secrets.userCodeDigest(userCode), surface],
-        ...[this.secrets.networkDigest(network), keptAddress, userAgent],
+        ...[uuidv7(), digestOf(deviceCode), this.secrets.userCodeDigests(userCode)[0], surface],
+        ...[this.secrets.networkDigests(network), keptAddress, userAgent],
       ];
       try {
         const started = await this.dataSource.query<object[]>(START, values);
@@ -190,11 +190,11 @@ export class DeviceRequests {
     await this.wrongCodes.consume(network).catch(() => {
       throw new HttpException('Too many wrong codes. Try again in ten minutes.', 429);
     });
-    const digest = this.secrets.userCodeDigest(typed);
-    if (digest === null) return null;
+    const digests = this.secrets.userCodeDigests(typed);
+    if (digests.length === 0) return null;
     let isWrong = false;
     try {
-      const [[request]] = await this.dataSource.query<[{ id: string }[], number]>(OPEN, [digest]);
+      const [[request]] = await this.dataSource.query<[{ id: string }[], number]>(OPEN, [digests]);
       isWrong = request === undefined;
       return request?.id ?? null;
     } finally {

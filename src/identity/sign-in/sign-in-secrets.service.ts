@@ -52,15 +52,18 @@ export class SignInSecrets {
     return hasSecretFormat(text, REFRESH_TOKEN_PREFIX) && hasChecksum(text);
   }
 
-  /** What is stored of a typed code; null if it is none. Keyed, because there are few codes. */
-  userCodeDigest(typed: string): Buffer | null {
+  /**
+   * What may be stored of a typed code, with the present master key first; empty if it is none. Keyed, because there are few
+   * codes.
+   */
+  userCodeDigests(typed: string): Buffer[] {
     const code = typed.toUpperCase().replace(/[^A-Z]/g, '');
-    return CODE.test(code) ? this.keyed('user code', code) : null;
+    return CODE.test(code) ? this.keyed('user code', code) : [];
   }
 
-  /** What is stored of a network, to count its requests. */
-  networkDigest(network: string): string {
-    return this.keyed('network', network).toString('base64url');
+  /** What may be stored of a network, to count its requests, with the present master key first. */
+  networkDigests(network: string): string[] {
+    return this.keyed('network', network).map((digest) => digest.toString('base64url'));
   }
 
   /**
@@ -75,8 +78,8 @@ export class SignInSecrets {
     }));
   }
 
-  private keyed(purpose: string, text: string): Buffer {
-    return createHmac('sha256', this.keys[0]!).update(`${purpose}\0${text}`).digest();
+  private keyed(purpose: string, text: string): Buffer[] {
+    return this.keys.map((key) => createHmac('sha256', key).update(`${purpose}\0${text}`).digest());
   }
 }
 
