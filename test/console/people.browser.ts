@@ -98,11 +98,24 @@ describeInBrowser('people in the console', () => {
         permissions: { deny: ['Bash(rm -rf:*), WebFetch'], disableBypassPermissionsMode: 'disable' },
       },
     });
-    const file = await page.getByRole('region', { name: 'managed settings' }).innerText();
-    expect(JSON.parse(file)).toEqual({
+    const file = async () =>
+      JSON.parse(await page.getByRole('region', { name: 'managed settings' }).innerText()) as unknown;
+    const fileFor = (path: string) => ({
       forceLoginMethod: 'gateway',
-      forceLoginGatewayUrl: expect.stringMatching(new RegExp(`^${gateway.url}(/p/[\\w-]+)?$`)) as string,
+      forceLoginGatewayUrl: gateway.url + path,
     });
+    // No provider is Anthropic's: the gateway chooses.
+    expect(await file()).toEqual(fileFor(''));
+    const names = ['a-model-server', 'claude-at-home'];
+    for (const name of names)
+      await gateway.admin('POST', '/admin/v1/providers', {
+        ...{ name, url: 'http://127.0.0.1:9', secret: null },
+        catalog: name === 'claude-at-home' ? 'anthropic' : null,
+      });
+    await gateway.admin('PATCH', `/admin/v1/teams/${id}`, { sign_in: { days: 7, providers: names } });
+    await page.reload();
+    await page.getByText('/p/claude-at-home').waitFor();
+    expect(await file()).toEqual(fileFor('/p/claude-at-home'));
     await page.getByText('none: the address is plain HTTP').waitFor();
     await done();
   });

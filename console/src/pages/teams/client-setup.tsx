@@ -1,12 +1,21 @@
 import { Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { api } from '../../api/client';
+import { api, type ResponseOf } from '../../api/client';
 import { providersQuery } from '../../api/load-all';
 import { CopyableId, Snippet } from '../../display/copyable';
 import { ErrorAlert } from '../../display/error-alert';
 import { Facts } from '../../display/facts';
 import { LoadingRows } from '../../display/loading';
 import type { Team } from './team';
+
+/**
+ * The name to which Claude Code sends its calls: `anthropic`, also of a route, else that of a provider with Anthropic's price
+ * list. If none has it, the gateway chooses the provider, as for all calls on /v1.
+ */
+function anthropicOf(names: readonly string[], all: ResponseOf<'/admin/v1/providers', 'get'>['data']) {
+  if (names.includes('anthropic')) return 'anthropic';
+  return all.find(({ name, catalog }) => catalog === 'anthropic' && names.includes(name))?.name;
+}
 
 /** What each computer needs, so that members sign in from Claude Code there. */
 export function ClientSetup({ team: { sign_in: signIn, providers } }: { team: Team }) {
@@ -15,12 +24,12 @@ export function ClientSetup({ team: { sign_in: signIn, providers } }: { team: Te
     queryFn: ({ signal }) => api.get('/admin/v1/sign-ins/setup', { signal }),
     staleTime: 60_000,
   });
-  const all = useQuery(providersQuery).data?.data.map(({ name }) => name);
-  const names = signIn?.providers ?? providers ?? all;
-  if (setup.data === undefined || names === undefined)
+  const all = useQuery(providersQuery).data?.data;
+  if (setup.data === undefined || all === undefined)
     return setup.error === null ? <LoadingRows rows={3} /> : <ErrorAlert error={setup.error} />;
   const { enabled, gateway_url: url, certificate_sha256: sha256, certificate_error: problem } = setup.data;
-  const provider = names.includes('anthropic') ? 'anthropic' : names[0];
+  const names = signIn?.providers ?? providers ?? all.map(({ name }) => name);
+  const provider = anthropicOf(names, all);
   const file = {
     forceLoginMethod: 'gateway',
     forceLoginGatewayUrl: provider === undefined ? url : `${url}/p/${provider}`,
