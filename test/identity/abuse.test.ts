@@ -1,5 +1,6 @@
 import { KeyCache } from '../../src/auth/key-cache.js';
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
+import { IssuerKeys } from '../../src/identity/trusts/issuer-keys.service.js';
 import { TrustFailures } from '../../src/identity/trusts/trust-failures.service.js';
 import { digestKey } from '../../src/keys/key-secret.js';
 import { eventually, soon } from '../support/eventually.js';
@@ -209,12 +210,21 @@ it('of each trust, the last fifty failures are stored', async () => {
   ]);
 });
 
-it('an issuer whose keys cannot be read is an alert', async () => {
+it('an issuer whose keys cannot be read for ten minutes is an alert, and two readings for made-up keys are none', async () => {
   const broken = await FakeIssuer.start();
   broken.instead = (_req, res) => res.writeHead(500).end();
   await createTrust('broken', { issuer: broken.url });
   await eventually(async () => (await exchange(gateway, 'broken', await broken.sign())).status === 503);
-  await eventually(async () => (await events('issuer.unavailable')).length > 0);
+  const now = performance.now.bind(performance);
+  let ahead = 31_000;
+  jest.spyOn(performance, 'now').mockImplementation(() => now() + ahead);
+  const asked = broken.asked.length;
+  const madeUp = await broken.sign({}, { header: { kid: 'made up' } });
+  expect((await exchange(gateway, 'broken', madeUp)).status).toBe(503);
+  expect(broken.asked.length).toBeGreaterThan(asked);
+  expect(await events('issuer.unavailable')).toEqual([]);
+  ahead += 600_000;
+  await gateway.gateway.app.get(IssuerKeys).refresh();
   expect(await events('issuer.unavailable')).toMatchObject([{ data: { issuer: broken.url } }]);
   await broken.stop();
 });

@@ -1,4 +1,5 @@
 import { generateKeyPair, SignJWT } from 'jose';
+import { IssuerKeys } from '../../src/identity/trusts/issuer-keys.service.js';
 import { CLIENT_SECRET, OpenIdProvider } from '../admin/openid-provider.js';
 import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -156,6 +157,18 @@ it.each<[string, () => Promise<string> | string | null]>([
   expect(await logout(await token())).toEqual({ status: 400, text: '{"error":"invalid_request"}' });
   expect(await isSignedIn()).toBe(true);
   expect(await statusWith(postern, access)).toBe(200);
+});
+
+it('is done while the provider shows no keys: those that were last read serve', async () => {
+  expect((await logout(await issuer.logoutToken({ sub: 'nobody' }))).status).toBe(200);
+  issuer.hidesKeys = true;
+  try {
+    await postern.gateway.app.get(IssuerKeys).refresh();
+    expect((await logout(await issuer.logoutToken({ sub: 'jane' }))).status).toBe(200);
+  } finally {
+    issuer.hidesKeys = false;
+  }
+  expect(await isSignedIn()).toBe(false);
 });
 
 it('ends nothing the second time', async () => {

@@ -16,8 +16,11 @@ const EVERY_MS = 600_000;
 const AGAIN_MS = 30_000;
 /** If the issuer is unavailable, the keys that were last read serve for so long. */
 const MAX_AGE_MS = 86_400_000;
-/** Readings of one issuer that have failed in a row when it counts as unavailable: ten minutes apart. */
-const FAILURES = 2;
+/**
+ * An issuer counts as unavailable once its readings have failed for as long as from one scheduled reading to the next, but for
+ * some delay: anybody can cause others, and two soon after each other are a blip.
+ */
+const UNAVAILABLE_MS = EVERY_MS - AGAIN_MS;
 
 const FIND_ISSUERS = 'SELECT DISTINCT issuer FROM trust WHERE enabled AND jwks IS NULL';
 
@@ -29,15 +32,18 @@ interface Known {
   readAt: number;
   /** When they were last asked for. */
   askedAt: number;
-  /** Readings in a row that failed. */
-  failures: number;
+  /** When the first of the last readings was, all of which failed (monotonic ms); null if the last one succeeded. */
+  failingSince: number | null;
   reading: Promise<void> | null;
 }
 
 /** A trust, as far as its keys are concerned. */
 type Signer = Pick<Trust, 'id' | 'version' | 'issuer' | 'jwks'>;
 
-/** The public keys of the issuers that trusts name, read ahead, so that no exchange waits for an issuer. */
+/**
+ * The public keys of the issuers that trusts name, read ahead, so that no exchange waits for an issuer; and those of OIDC_ISSUER
+ * once a logout has needed them.
+ */
 @Injectable()
 export class IssuerKeys {
   private readonly logger = new Logger('Trusts');
@@ -117,6 +123,9 @@ export class IssuerKeys {
     try {
       const rows = await this.dataSource.query<{ issuer: string }[]>(FIND_ISSUERS);
       const named = rows.map(({ issuer }) => issuer);
+      const { oidcIssuer } = this.env;
+      if (oidcIssuer !== undefined && this.known.has(oidcIssuer) && !named.includes(oidcIssuer))
+        named.push(oidcIssuer);
       for (const issuer of this.known.keys()) if (!named.includes(issuer)) this.known.delete(issuer);
       await Promise.all(named.map((issuer) => this.read(issuer, this.of(issuer))));
     } catch (error) {
@@ -135,7 +144,7 @@ export class IssuerKeys {
   private of(issuer: string): Known {
     let known = this.known.get(issuer);
     if (known === undefined) {
-      known = { keys: null, readAt: 0, askedAt: -Infinity, failures: 0, reading: null };
+      known = { keys: null, readAt: 0, askedAt: -Infinity, failingSince: null, reading: null };
       this.known.set(issuer, known);
     }
     return known;
@@ -160,12 +169,12 @@ export class IssuerKeys {
     try {
       known.keys = new KeySet(await this.reader.keysOf(issuer));
       known.readAt = performance.now();
-      known.failures = 0;
+      known.failingSince = null;
     } catch (error) {
-      known.failures++;
+      known.failingSince ??= known.askedAt;
       const why = describeError(error);
       this.logger.warn(`The keys of the issuer ${issuer} could not be read: ${why}`);
-      if (known.failures >= FAILURES || known.keys === null) await this.announce(issuer, why);
+      if (known.askedAt - known.failingSince >= UNAVAILABLE_MS) await this.announce(issuer, why);
     }
   }
 

@@ -8,7 +8,7 @@ export class TrustMetrics {
     instruments.gaugeBy(
       'max',
       'postern_identity_keys_age_seconds',
-      'Age of the public keys of each issuer that trusts name; +Inf if they were never read.',
+      'Age of the public keys of each issuer that trusts name, and of OIDC_ISSUER once a logout has needed them; +Inf if they were never read.',
       () => keys.ages().map(([issuer, age]) => [{ issuer }, age] as const),
       'issuer',
     );
