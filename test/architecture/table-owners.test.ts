@@ -61,6 +61,7 @@ const ALSO_NAMED: Record<string, string> = {
   'identity -> team': 'as above',
   'identity -> audit_log': 'the name of a person who is forgotten is replaced wherever it stands',
   'identity -> request_log': 'as above',
+  'identity -> webhook_event': 'as above',
   'jobs -> gateway_key': 'jobs are listed with the names of keys',
   'jobs -> team': 'jobs are listed with the names of teams',
   'keys -> admin_token':

@@ -6,6 +6,7 @@ import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
 import { Browser, signedIn, signInSettings, startDevice, USERS } from './device-flow.js';
 import { statusWith } from './exchanges.js';
+import { HeldLocks } from './held-locks.js';
 
 const MEMBER = { groups: ['team-default'], email_verified: true };
 const ADMIN = { groups: ['llm-admins', 'team-default'], email_verified: true };
@@ -74,7 +75,23 @@ it('forgets the name and address of a person who was ended, wherever they stand'
   const id = await idOf('leaver');
   await expect(forget(id)).rejects.toThrow(/409 .*end them first/);
   await end(id);
+  const alert = `INSERT INTO webhook_event (id, type, data)
+    SELECT gen_random_uuid(), 'budget.threshold', jsonb_build_object('key', name, 'key_id', id, 'threshold', 80)
+    FROM gateway_key WHERE name IN ('lena@example.com', 'lea@example.com') RETURNING id`;
+  expect(await rows(alert)).toHaveLength(1);
+  const [old] = await rows(alert);
+  // One that is being deleted is not waited for.
+  const locks = await HeldLocks.in(postern.database);
+  await locks.other.query('BEGIN');
+  await locks.other.query('DELETE FROM webhook_event WHERE id = $1', [old!.id]);
   await forget(id);
+  await locks.other.query('COMMIT');
+  await locks.end();
+  const [stored] = await rows('SELECT data FROM webhook_event');
+  expect(stored!.data).toEqual({
+    key: expect.stringMatching(/^forgotten-/) as string,
+    ...{ key_id: expect.any(String) as string, threshold: 80 },
+  });
   // Stored late, by a gateway that could not reach Postgres.
   await rows(`UPDATE request_log SET subject = 'sso:lea@example.com' WHERE subject = $1`, [aliasOf(id)]);
   await forget(id);
@@ -85,6 +102,7 @@ it('forgets the name and address of a person who was ended, wherever they stand'
     'request_log',
     'audit_log',
     'sign_in',
+    'webhook_event',
   ]) {
     const found = await rows(
       `SELECT t::text AS row FROM ${table} t WHERE t::text ~* 'le(n)?a@example|Verschwunden'`,

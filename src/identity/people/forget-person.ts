@@ -54,6 +54,13 @@ const FORGET_TOKENS = `
     SELECT id FROM gateway_key_secret WHERE key_id = ANY ($1::uuid[]) AND kind = 'sign_in' ORDER BY id FOR NO KEY UPDATE)
   UPDATE gateway_key_secret SET subject = $2 WHERE id IN (SELECT id FROM tokens)`;
 
+/** Alerts that have the former name of a key. One that is locked is being deleted, and to wait for it could be a deadlock. */
+const FORGET_ALERTS = `
+  WITH alerts AS MATERIALIZED (
+    SELECT e.id, k.name FROM webhook_event e JOIN gateway_key k ON k.id::text = e.data->>'key_id'
+    WHERE k.id = ANY ($1::uuid[]) AND e.data->>'key' <> k.name FOR NO KEY UPDATE OF e SKIP LOCKED)
+  UPDATE webhook_event e SET data = e.data || jsonb_build_object('key', alerts.name) FROM alerts WHERE e.id = alerts.id`;
+
 const FORGET_SIGN_INS = 'UPDATE sign_in SET client_ip = NULL, program = NULL WHERE person_id = $1';
 
 const FORGET_PERSON = 'UPDATE person SET name = $2, email = NULL, version = version + 1 WHERE id = $1';
@@ -136,6 +143,7 @@ export async function forgetPerson(dataSource: DataSource, id: string, by: Actor
     const names = await manager.query<Name[]>(NAMES, [id, keyIds, known, userId]);
     await manager.query(LOCK_KEYS, [keyIds]);
     await manager.query(FORGET_KEYS, [keyIds, alias, `sso:${alias}`]);
+    await manager.query(FORGET_ALERTS, [keyIds]);
     await manager.query(FORGET_TOKENS, [keyIds, alias]);
     await manager.query(FORGET_SIGN_INS, [id]);
     await manager.query(FORGET_PERSON, [id, alias]);
