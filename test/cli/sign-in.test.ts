@@ -103,6 +103,28 @@ it('signs in, prints a token that calls, renews it once for two shells, and sign
   await soon(async () => (await statusWith(postern, both[0].stdout.trim())) === 401);
 });
 
+it('deletes the tokens of a gateway at which people cannot sign in any more, and says that it did not end them', async () => {
+  await signInHere();
+  const off = await startTestGateway({ PROVIDER_URL: provider.url });
+  const [[, signIn]] = stored() as [Stored[number]];
+  for (const base of [off.url, `${off.url}/p/default`]) {
+    const there = { ...signIn, revocationEndpoint: `${base}/oauth/revoke` };
+    writeFileSync(file(), JSON.stringify([[base, there]]));
+    const { code, stdout } = await run('sign-out');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Deleted the tokens of .*it did not end them: they work until they expire/);
+    expect(stored()).toEqual([]);
+  }
+  await off.stop();
+  // One that cannot be reached may still end them.
+  writeFileSync(
+    file(),
+    JSON.stringify([[off.url, { ...signIn, revocationEndpoint: `${off.url}/oauth/revoke` }]]),
+  );
+  expect((await run('sign-out')).code).toBe(1);
+  expect(stored()).toHaveLength(1);
+});
+
 it('says that a sign-in was denied, and that one has ended', async () => {
   expect(await signInHere('deny')).toMatchObject({
     code: 1,
