@@ -189,8 +189,8 @@ describe('deploy/kubernetes', () => {
     const guide = readFileSync(join(folder, '../../docs/guides/kubernetes.md'), 'utf8');
     const [, section] = guide.split('\n## Let people sign in\n', 2) as [string, string];
     const blocks = section.split('   ```yaml\n').slice(1);
-    const [added, ingress] = blocks.map(
-      (text): unknown => parse(text.split('   ```', 1)[0]!.replace(/^ {3}/gm, '')),
+    const [added, ingress] = blocks.map((text): unknown =>
+      parse(text.split('   ```', 1)[0]!.replace(/^ {3}/gm, '')),
     ) as [
       { settings: Record<string, string> },
       { spec: { rules: { host: string; http: { paths: { backend: { service: Backend } }[] } }[] } },

@@ -72,7 +72,8 @@ export function claimsOf(conditions: readonly Condition[], stored: Trust['claims
   const claims = Object.create(null) as Record<string, Value[]>;
   const before = new Map(Object.entries(stored));
   for (const { name, values } of conditions)
-    if (name !== '') (claims[name] ??= []).push(...values.map((text) => valueOf(text, before.get(name) ?? [])));
+    if (name !== '')
+      (claims[name] ??= []).push(...values.map((text) => valueOf(text, before.get(name) ?? [])));
   return claims;
 }
 
