@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { generateKeyPair, SignJWT } from 'jose';
 import { IssuerKeys } from '../../src/identity/trusts/issuer-keys.service.js';
 import { CLIENT_SECRET, OpenIdProvider } from '../admin/openid-provider.js';
@@ -179,4 +180,40 @@ it('ends nothing the second time', async () => {
   await browser.get(await browser.atProvider(issuer, start.headers.get('location')!, 'jane'));
   expect((await logout(token)).status).toBe(200);
   expect(await isSignedIn()).toBe(true);
+});
+
+describe('from one address', () => {
+  afterEach(() => jest.restoreAllMocks());
+
+  it('is done for any number of people at once', async () => {
+    const tokens = Array.from({ length: 150 }, (_, i) => issuer.logoutToken({ sub: `nobody ${i}` }));
+    const all = await Promise.all(tokens.map(async (token) => (await logout(await token)).status));
+    expect(all.filter((status) => status !== 200)).toEqual([]);
+  });
+
+  it('is done among any number of other tokens, and the log has their reason once', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn');
+    const kinds = ['junk', await issuer.logoutToken({ sub: 'jane', aud: 'another' })];
+    const junk = Array.from({ length: 200 }, async (_, i) => (await logout(kinds[i % 2]!)).status);
+    const good = await logout(await issuer.logoutToken({ sub: 'jane' }));
+    expect([...new Set(await Promise.all(junk)), good.status]).toEqual([400, 200]);
+    expect(await isSignedIn()).toBe(false);
+    const lines = warn.mock.calls.map(([line]: unknown[]) => String(line)).filter((line) => line.includes('not a JWT'));
+    expect(lines).toHaveLength(1);
+  });
+
+  it('is not read while too many have a wrong signature, and the log says so', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn');
+    const forged = await issuer.logoutToken({ sub: 'jane' }, {}, (await generateKeyPair('RS256')).privateKey);
+    // Counted by the second, which may be over before so many have been checked.
+    const found = new Set<number>();
+    while (!found.has(429))
+      for (const { status } of await Promise.all(Array.from({ length: 100 }, () => logout(forged))))
+        found.add(status);
+    expect([...found].sort()).toEqual([400, 429]);
+    const lines = warn.mock.calls.map(([line]: unknown[]) => String(line));
+    expect(lines.filter((line) => line.includes('TRUSTED_PROXIES'))).toHaveLength(1);
+    await soon(async () => (await logout(await issuer.logoutToken({ sub: 'jane' }))).status === 200, 1000);
+    expect(await isSignedIn()).toBe(false);
+  });
 });

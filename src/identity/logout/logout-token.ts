@@ -13,7 +13,7 @@ export interface Logout {
 }
 
 /**
- * Reads a logout token whose signature has been verified (2.6). It must be one for certain: the same keys sign ID tokens.
+ * Reads a logout token (2.6), whose signature remains to be verified. It must be one for certain: the same keys sign ID tokens.
  *
  * @throws RejectedToken
  */

@@ -12,8 +12,9 @@ import { ALGORITHMS, readIdentityToken, RejectedToken } from '../trusts/identity
 import { IssuerKeys } from '../trusts/issuer-keys.service.js';
 import { type Logout, readLogout } from './logout-token.js';
 
-/** Logout tokens that one address may have verified in a second: a signature takes processor time. */
-const PER_SECOND = 50;
+/** Wrong signatures that one address may have checked in a second: each takes processor time. */
+const MOST_WRONG = 50;
+const LOG_MS = 60_000;
 
 /** The person of a subject, and whoever has a sign-in of a session. */
 const FIND_PERSON = 'SELECT id FROM person WHERE issuer = $1 AND subject = $2';
@@ -27,7 +28,9 @@ export type LogoutResult = 'done' | 'rejected' | 'busy' | 'unavailable';
 @Injectable()
 export class BackChannelLogout {
   private readonly logger = new Logger('SignIn');
-  private readonly tries = new RateLimiterMemory({ points: PER_SECOND, duration: 1 });
+  private readonly wrong = new RateLimiterMemory({ points: MOST_WRONG, duration: 1 });
+  /** When a line of the log may be repeated (monotonic ms). Anybody can cause one. */
+  private readonly logged = new Map<string, number>();
 
   constructor(
     @InjectSettings() private readonly env: Settings,
@@ -43,32 +46,47 @@ export class BackChannelLogout {
   /** @param address of the provider; null if it is unknown @throws errors of the database */
   async logout(text: string, address: string | null): Promise<LogoutResult> {
     try {
-      await this.tries.consume(networkOf(address ?? 'unknown'));
-    } catch {
-      return 'busy';
-    }
-    try {
-      await this.end(await this.read(text), address);
+      const logout = await this.read(text, networkOf(address ?? 'unknown'));
+      if (logout === null) {
+        this.warn(
+          `Logout tokens are not read: one address sends more than ${MOST_WRONG} a second with a wrong signature. ` +
+            'If the OpenID provider is behind the same proxy, add the proxy to TRUSTED_PROXIES',
+        );
+        return 'busy';
+      }
+      await this.end(logout, address);
       return 'done';
     } catch (error) {
       if (!(error instanceof RejectedToken)) throw error;
-      this.logger.warn(`Rejected a logout token: ${error.reason} (${error.detail})`);
+      this.warn(`Rejected a logout token: ${error.reason} (${error.detail})`);
       return error.reason === 'keys_unavailable' ? 'unavailable' : 'rejected';
     }
   }
 
-  /** @throws RejectedToken */
-  private async read(text: string): Promise<Logout> {
+  /** @returns null if too many tokens of the network had a wrong signature @throws RejectedToken */
+  private async read(text: string, network: string): Promise<Logout | null> {
     const { oidcIssuer, oidcClientId } = this.env;
     const token = readIdentityToken(text);
+    const logout = readLogout(token, oidcIssuer!, oidcClientId!, Date.now() / 1000);
     const issuer = { id: 'single sign-on', version: 0, issuer: oidcIssuer!, jwks: null };
     const key = await this.keys.find(issuer, token);
+    const wrong = await this.wrong.get(network);
+    if (wrong !== null && wrong.remainingPoints === 0) return null;
     try {
       await compactVerify(text, key, { algorithms: [...ALGORITHMS] });
     } catch {
+      // Only these count: a provider may end the sessions of many people at once.
+      await this.wrong.penalty(network);
       throw new RejectedToken('signature', 'its signature is not that of the issuer');
     }
-    return readLogout(token, oidcIssuer!, oidcClientId!, Date.now() / 1000);
+    return logout;
+  }
+
+  private warn(line: string): void {
+    const now = performance.now();
+    if ((this.logged.get(line) ?? 0) > now) return;
+    this.logged.set(line, now + LOG_MS);
+    this.logger.warn(`${line} (logged once a minute)`);
   }
 
   private async end({ subject, sid }: Logout, address: string | null): Promise<void> {
