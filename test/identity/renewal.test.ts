@@ -112,14 +112,17 @@ it('ends the sign-in of a person who is gone at the provider', async () => {
 });
 
 it.each([
-  ['means somebody else', `subject = 'another'`],
-  ['is another one', `issuer = 'https://former.example.com'`],
-])('ends a sign-in if the provider %s', async (_, change) => {
+  ['means somebody else', `subject = 'another'`, 1],
+  // It does not get the token of the former one.
+  ['is another one', `issuer = 'https://former.example.com'`, 0],
+])('ends a sign-in if the provider %s', async (_, change, requests) => {
   const { access, refresh } = await signedIn(replicas[0], issuer);
   const undo = await rows(`SELECT id, issuer, subject FROM person WHERE subject = 'jane'`);
   await rows(`UPDATE person SET ${change} WHERE subject = 'jane'`);
+  const asked = issuer.tokenRequests;
   try {
     expect(await renew(replicas[0], refresh)).toMatchObject(ENDED);
+    expect(issuer.tokenRequests).toBe(asked + requests);
     expect(await newest()).toMatchObject({ ended: true, end_reason: 'provider' });
     await soon(async () => (await statusWith(replicas[1], access)) === 401);
   } finally {

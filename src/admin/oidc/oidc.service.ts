@@ -180,7 +180,7 @@ export class OidcService {
    * Asks the provider again about a person who has signed in.
    *
    * @param keep stores the next refresh token, before anything else is asked
-   * @returns null if the provider has ended it, or means somebody else @throws Error of the provider
+   * @returns null if the provider has ended it, means somebody else, or is another one @throws Error of the provider
    */
   async refresh(
     refreshToken: string,
@@ -189,6 +189,8 @@ export class OidcService {
   ): Promise<RefreshedIdentity | null> {
     const client = await import('openid-client');
     const { direct } = await this.connect();
+    // The token must not reach another provider. The issuer of several Entra tenants is a template, so origins are compared.
+    if (originOf(issuer) !== originOf(direct.serverMetadata().issuer)) return null;
     const tokens = await client.refreshTokenGrant(direct, refreshToken).catch((error: unknown) => {
       if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return null;
       throw error;
@@ -286,6 +288,10 @@ export class OidcService {
     client.enableNonRepudiationChecks(checked);
     return { checked, direct: configure() };
   }
+}
+
+function originOf(issuer: string): string | null {
+  return URL.canParse(issuer) ? new URL(issuer).origin : null;
 }
 
 /** A claim with one group or a list of them. */
