@@ -14,7 +14,8 @@ const FINAL: Record<string, string> = {
   issued_token: `
     UPDATE gateway_key_secret SET expires_at = now() WHERE id = $1 AND kind <> 'key' AND expires_at > now() RETURNING id`,
   sign_in: `
-    UPDATE sign_in SET ended_at = now(), end_reason = 'ended' WHERE id = $1 AND ended_at IS NULL RETURNING id`,
+    UPDATE sign_in SET ended_at = now(), end_reason = 'ended', idp_refresh = NULL
+    WHERE id = $1 AND ended_at IS NULL RETURNING id`,
   session: 'DELETE FROM admin_session WHERE id = $1 RETURNING id',
   token: 'DELETE FROM admin_token WHERE id = $1 RETURNING id',
   trust: DELETE_TRUST,

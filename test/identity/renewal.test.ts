@@ -108,7 +108,22 @@ it('ends the sign-in of a person who is gone at the provider', async () => {
   issuer.gone.add('gone');
   expect(await renew(replicas[0], refresh)).toMatchObject(ENDED);
   await Promise.all(replicas.map((replica) => soon(async () => (await statusWith(replica, access)) === 401)));
-  expect(await newest()).toMatchObject({ ended: true, end_reason: 'provider' });
+  expect(await newest()).toMatchObject({ ended: true, end_reason: 'provider', idp_refresh: null });
+});
+
+it('stores no token of the provider for a sign-in that ends while the provider is asked', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer);
+  const { id } = await newest();
+  const asked = issuer.tokenRequests;
+  let release = () => {};
+  issuer.held = new Promise((done) => (release = done));
+  const renewing = renew(replicas[0], refresh);
+  await eventually(() => issuer.tokenRequests > asked);
+  await replicas[1].admin('DELETE', `/sign-ins/${String(id)}`);
+  issuer.held = null;
+  release();
+  expect(await renewing).toMatchObject(ENDED);
+  expect(await newest()).toMatchObject({ id, end_reason: 'ended', idp_refresh: null });
 });
 
 it.each([

@@ -288,8 +288,8 @@ describe('revocation', () => {
     );
     await rows(`UPDATE sign_in SET last_renewed_at = now() - interval '1 hour' WHERE id = $1`, [id]);
     await signedIn(postern, issuer);
-    expect(await rows('SELECT end_reason FROM sign_in WHERE id = $1', [id])).toEqual([
-      { end_reason: 'too_many' },
+    expect(await rows('SELECT end_reason, idp_refresh FROM sign_in WHERE id = $1', [id])).toEqual([
+      { end_reason: 'too_many', idp_refresh: null },
     ]);
     expect(await rows('SELECT actor, action FROM audit_log WHERE subject_id = $1', [id])).toEqual([
       { actor: 'sso:jane@example.com', action: 'ended' },

@@ -108,7 +108,8 @@ export async function storeSignIn(
     [personId],
   );
   await database.query(
-    `INSERT INTO sign_in (id, person_id, key_id, surface, expires_at) VALUES ($1, $2, $3, 'test', now() + interval '1 hour')`,
+    `INSERT INTO sign_in (id, person_id, key_id, surface, expires_at, idp_refresh)
+     VALUES ($1, $2, $3, 'test', now() + interval '1 hour', 'sealed')`,
     [signInId, personId, keyId],
   );
   await database.query(

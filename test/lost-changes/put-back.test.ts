@@ -221,6 +221,10 @@ it('each kind of end is never undone where it was read, and comes back everywher
   const putBack = await entriesOf('put_back');
   expect(putBack.map(({ actor }) => actor)).toEqual(Array(all.length + 1).fill('failover'));
   expect(new Set(putBack.map(({ after }) => after.entry)).size).toBe(all.length + 1);
+  // The token of the OpenID provider goes with the sign-in, as when it ends.
+  expect(await query('SELECT idp_refresh FROM sign_in WHERE ended_at IS NOT NULL')).toEqual(
+    Array(2).fill({ idp_refresh: null }),
+  );
   // What is not applied is for an administrator: the rotation, and the new team.
   const [regression] = await eventually(async () => {
     const rows = await query<{

@@ -25,7 +25,7 @@ export const RECORDED_SIGN_IN = `si.id, si.person_id, p.name, t.name || '/' || k
 const end = (which: string) => `
   WITH ending AS MATERIALIZED (
     SELECT id FROM sign_in WHERE (${which}) AND ended_at IS NULL AND expires_at > now() ORDER BY id FOR NO KEY UPDATE)
-  UPDATE sign_in si SET ended_at = now(), end_reason = $1
+  UPDATE sign_in si SET ended_at = now(), end_reason = $1, idp_refresh = NULL
   FROM ending, person p, gateway_key k JOIN team t ON t.id = k.team_id
   WHERE si.id = ending.id AND p.id = si.person_id AND k.id = si.key_id
   RETURNING ${RECORDED_SIGN_IN}`;

@@ -40,7 +40,8 @@ const IS_TO_BE_ASKED = `
   JOIN gateway_key k ON k.id = si.key_id JOIN team t ON t.id = k.team_id
   WHERE r.digest = $1 AND r.used_at IS NULL AND si.idp_refresh IS NOT NULL AND ${GOES_ON}`;
 
-const KEEP = 'UPDATE sign_in SET idp_refresh = $2 WHERE id = $1';
+/** One that has ended meanwhile has no token of the provider any more. */
+const KEEP = 'UPDATE sign_in SET idp_refresh = $2 WHERE id = $1 AND ended_at IS NULL';
 const CHECKED = 'UPDATE sign_in SET idp_checked_at = now() WHERE id = $1';
 const RELEASE = 'UPDATE sign_in SET renewing_until = NULL WHERE id = $1';
 

@@ -35,7 +35,7 @@ const NOTE_POLL = `
   UPDATE device_request SET last_poll_at = now(), interval_s = interval_s + $2 WHERE id = $1`;
 
 const END_OLDEST = `
-  UPDATE sign_in si SET ended_at = now(), end_reason = 'too_many'
+  UPDATE sign_in si SET ended_at = now(), end_reason = 'too_many', idp_refresh = NULL
   FROM person p, gateway_key k JOIN team t ON t.id = k.team_id, (SELECT id, row_number() OVER (ORDER BY last_renewed_at DESC, id DESC) AS place FROM sign_in
         WHERE key_id = (SELECT key_id FROM device_request WHERE id = $1) AND ended_at IS NULL AND expires_at > now()) live
   WHERE si.id = live.id AND live.place > ${MOST_SIGN_INS} AND p.id = si.person_id AND k.id = si.key_id
