@@ -214,32 +214,6 @@ describe('a request of a client', () => {
     expect(count).toEqual({ count: 100, opened: 1 });
   });
 
-  it('is not accepted while 10,000 wait, and is again when one of them has ended', async () => {
-    const ofTest = `surface = 'cap'`;
-    await rows(`
-      INSERT INTO device_request (id, device_digest, user_code_digest, surface, client_network, interval_s, expires_at)
-      SELECT gen_random_uuid(), sha256(n::text::bytea), sha256(('u' || n)::bytea), 'cap', sha256(n::text::bytea), 5,
-             now() + interval '10 minutes'
-      FROM generate_series(1, 10000) AS n`);
-    try {
-      const { status, body, headers } = await startDevice(postern);
-      expect([status, body, headers.get('retry-after')]).toEqual([
-        503,
-        expect.objectContaining({ error: 'temporarily_unavailable' }),
-        '30',
-      ]);
-      // Others may be waiting as well.
-      await rows(`
-        UPDATE device_request SET expires_at = now() WHERE id IN (
-          SELECT id FROM device_request WHERE ${ofTest}
-          LIMIT (SELECT count(*) - 9999 FROM device_request WHERE state = 'pending' AND expires_at > now()))`);
-      expect((await startDevice(postern)).status).toBe(200);
-      expect((await startDevice(postern)).status).toBe(503);
-    } finally {
-      await rows(`DELETE FROM device_request WHERE ${ofTest}`);
-    }
-  });
-
   it.each([
     ['a parameter twice', 'device_code=a&device_code=b'],
     ['no code', 'x=1'],

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ForbiddenException, HttpException, Injectable } from '@nestjs/common';
+import { ForbiddenException, HttpException, Injectable, Logger } from '@nestjs/common';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { DataSource, type EntityManager } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
@@ -26,29 +26,43 @@ export const POLL_SECONDS = 5;
 const STARTS_PER_MINUTE = 30;
 const MOST_PENDING = 10_000;
 const MOST_OF_NETWORK = 100;
+const LOG_MS = 60_000;
 /** Wrong codes that one address may type. There are 20^8, of which few are pending. */
 const WRONG_CODES = { points: 10, duration: 600 };
 const NOT_OPEN = 'This team does not let you sign in from a client.';
 
-/** Past the most of one network, its oldest that nobody has opened is deleted. */
+/** Sorted by the index: all expire after the same time, so the first to expire is the oldest. */
+const oldest = (which: string) => `
+  (SELECT id FROM device_request WHERE state = 'pending' AND expires_at > now() AND ${which}
+   ORDER BY expires_at LIMIT 1 FOR UPDATE SKIP LOCKED)`;
+
+/**
+ * Past the most of one network, its oldest that nobody has opened is deleted. Past the most of all, the oldest that nobody has
+ * opened, or else that nobody has signed in with: whoever began it may open it too. It is looked for only then.
+ */
 const START = `
   WITH mine AS MATERIALIZED (
     SELECT id, opened_at FROM device_request
     WHERE client_network = ANY ($5::text[]) AND state = 'pending' AND expires_at > now() ORDER BY created_at, id),
+  pending AS MATERIALIZED (
+    SELECT count(*) = ${MOST_PENDING} AS is_full FROM (
+      SELECT FROM device_request WHERE state = 'pending' AND expires_at > now() LIMIT ${MOST_PENDING}) counted),
   dropped AS (
-    DELETE FROM device_request
-    WHERE id = (SELECT id FROM mine WHERE opened_at IS NULL LIMIT 1) AND (SELECT count(*) FROM mine) >= ${MOST_OF_NETWORK}
+    DELETE FROM device_request WHERE id = CASE
+      WHEN (SELECT count(*) FROM mine) >= ${MOST_OF_NETWORK}
+        THEN (SELECT id FROM mine WHERE opened_at IS NULL LIMIT 1)
+      WHEN (SELECT is_full FROM pending)
+        THEN COALESCE(${oldest('opened_at IS NULL')}, ${oldest('person_id IS NULL')})
+    END
     RETURNING 1),
   started AS (
     INSERT INTO device_request
       (id, device_digest, user_code_digest, surface, client_network, client_ip, program, interval_s, expires_at)
     SELECT $1, $2, $3, $4, ($5::text[])[1], $6, $7, ${POLL_SECONDS}, now() + interval '${REQUEST_SECONDS} seconds'
-    WHERE ((SELECT count(*) FROM mine) < ${MOST_OF_NETWORK} OR EXISTS (SELECT FROM dropped))
-      AND (SELECT count(*) FROM (
-        SELECT FROM device_request WHERE state = 'pending' AND expires_at > now() LIMIT ${MOST_PENDING}) all_pending
-      ) < ${MOST_PENDING}
+    WHERE EXISTS (SELECT FROM dropped)
+      OR (SELECT count(*) FROM mine) < ${MOST_OF_NETWORK} AND NOT (SELECT is_full FROM pending)
     RETURNING 1)
-  SELECT FROM started`;
+  SELECT is_full, EXISTS (SELECT FROM started) AS is_started FROM pending`;
 
 const OPEN = `
   UPDATE device_request SET opened_at = COALESCE(opened_at, now())
@@ -94,6 +108,11 @@ const APPROVE = `UPDATE device_request SET state = 'approved', key_id = $2 WHERE
 const DENY = `
   UPDATE device_request SET state = 'denied', idp_refresh = NULL
   WHERE approval_digest = $1 AND state = 'pending' RETURNING id`;
+
+interface Started {
+  is_full: boolean;
+  is_started: boolean;
+}
 
 /** What a client says of itself, and where it is. */
 export interface Client {
@@ -143,6 +162,9 @@ export class RequestGone extends HttpException {
 /** Requests of clients to be signed in, from their start to the confirmation by a person. */
 @Injectable()
 export class DeviceRequests {
+  private readonly logger = new Logger('SignIn');
+  /** When it was last logged that the most of all are pending (monotonic ms). */
+  private fullAt = -Infinity;
   private readonly starts = new RateLimiterMemory({ points: STARTS_PER_MINUTE, duration: 60 });
   private readonly wrongCodes = new RateLimiterMemory(WRONG_CODES);
 
@@ -169,14 +191,24 @@ export class DeviceRequests {
         ...[this.secrets.networkDigests(network), keptAddress, userAgent],
       ];
       try {
-        const started = await this.dataSource.query<object[]>(START, values);
-        if (started.length > 0) return { deviceCode, userCode };
+        const [result] = await this.dataSource.query<[Started]>(START, values);
+        if (result.is_full) this.logFull();
+        if (result.is_started) return { deviceCode, userCode };
         throw new OauthError('temporarily_unavailable', 'Too many sign-ins at a time. Try again.', 503, 30);
       } catch (error) {
         // One of some billion codes is taken: another is not.
         if (!isUniqueViolation(error, 'device_request_user_code_digest_key')) throw error;
       }
     }
+  }
+
+  private logFull(): void {
+    const now = performance.now();
+    if (now - this.fullAt < LOG_MS) return;
+    this.fullAt = now;
+    this.logger.warn(
+      `${MOST_PENDING} sign-ins of clients are pending: each new one deletes the oldest that nobody has opened (logged once a minute)`,
+    );
   }
 
   /**
