@@ -36,7 +36,7 @@ async function accept(text: string): Promise<boolean> {
     await compactVerify(read.text, key, { algorithms: [...ALGORITHMS] }).catch(() => {
       throw new RejectedToken('signature', 'wrong');
     });
-    checkClaims(read, terms, null);
+    checkClaims(read, terms, { address: null, oidcClientId: undefined });
     return true;
   } catch (error) {
     // Anything else would be a fault of its own.

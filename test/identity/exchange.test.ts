@@ -269,6 +269,12 @@ describe('a token is rejected', () => {
       const token = await issuer.sign();
       expect((await exchange(gateway, 'job', token)).status).toBe(200);
       await expectRejection(replica, 'job', token, 'audience');
+      const { checks } = await replica.admin<{ checks: { name: string; met: boolean }[] }>(
+        'POST',
+        '/trusts/job/test',
+        { token },
+      );
+      expect(checks.filter(({ met }) => !met).map(({ name }) => name)).toEqual(['audience']);
     } finally {
       warn.mockRestore();
       await replica.stop();

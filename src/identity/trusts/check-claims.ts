@@ -19,6 +19,14 @@ export interface VerifiedToken {
   readonly until: number;
 }
 
+/** What a token is held against beside its trust. */
+export interface Around {
+  /** Of the client; null if it is unknown. */
+  readonly address: string | null;
+  /** OIDC_CLIENT_ID. A trust may be older: it accepts no ID tokens of the console, which everybody who signs in there has. */
+  readonly oidcClientId: string | undefined;
+}
+
 /** One thing that is asked of a token. */
 export interface Check {
   /** Such as `audience` or `claims.ref`. */
@@ -30,13 +38,11 @@ export interface Check {
 /**
  * What a trust asks of the claims of a token, in order. Whether it has begun or expired is decided by Postgres's clock when a
  * token is issued for it.
- *
- * @param address of the client; null if it is unknown
  */
 export function* checksOf(
   { claims, typ }: IdentityToken,
   trust: Terms,
-  address: string | null,
+  { address, oidcClientId }: Around,
 ): Generator<Check, void> {
   const { iss, aud, sub } = claims;
   const check = (name: RejectionReason, met: boolean, detail: string): Check => ({
@@ -45,10 +51,13 @@ export function* checksOf(
   });
   yield check('issuer', iss === trust.issuer, 'its iss is not the issuer of the trust');
   const audience: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
+  const isOfConsole = trust.audience === oidcClientId;
   yield check(
     'audience',
-    audience === trust.audience,
-    'its aud must be the audience of the trust, and nothing else',
+    audience === trust.audience && !isOfConsole,
+    isOfConsole
+      ? 'the audience of the trust is OIDC_CLIENT_ID, that of ID tokens'
+      : 'its aud must be the audience of the trust, and nothing else',
   );
   // A logout token is signed with the same keys (OpenID Connect Back-Channel Logout 2.4).
   const isEvent =
@@ -67,14 +76,9 @@ export function* checksOf(
     };
 }
 
-/**
- * Holds the claims of a token with a verified signature against the terms of a trust.
- *
- * @param address of the client; null if it is unknown
- * @throws RejectedToken
- */
-export function checkClaims(token: IdentityToken, trust: Terms, address: string | null): VerifiedToken {
-  for (const { problem } of checksOf(token, trust, address)) if (problem !== null) throw problem;
+/** Holds the claims of a token with a verified signature against the terms of a trust. @throws RejectedToken */
+export function checkClaims(token: IdentityToken, trust: Terms, around: Around): VerifiedToken {
+  for (const { problem } of checksOf(token, trust, around)) if (problem !== null) throw problem;
   return { subject: subjectOf(token.claims.sub as string), ...timesOf(token.claims) };
 }
 

@@ -104,7 +104,8 @@ export class ExchangeService implements OnApplicationShutdown {
     await this.keys.verify(trust, token);
     let isRepeated = false;
     try {
-      const { subject, from, until } = checkClaims(token, trust, address);
+      const { oidcClientId } = this.env;
+      const { subject, from, until } = checkClaims(token, trust, { address, oidcClientId });
       const request = { trustId: trust.id, version: trust.version, subject, from, until };
       const issued = await issueToken(this.dataSource, request);
       if (issued.token !== null) {

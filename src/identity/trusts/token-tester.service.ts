@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { InjectSettings } from '../../config/config.module.js';
+import type { Settings } from '../../config/settings.js';
 import { type Check, checksOf, subjectOf, timesOf } from './check-claims.js';
 import { type IdentityToken, RejectedToken, readIdentityToken } from './identity-token.js';
 import { isKeyInForce } from './issued-tokens.js';
@@ -13,6 +15,7 @@ export class TokenTester {
   constructor(
     private readonly keys: IssuerKeys,
     private readonly dataSource: DataSource,
+    @InjectSettings() private readonly env: Settings,
   ) {}
 
   /**
@@ -32,7 +35,8 @@ export class TokenTester {
       const problem = (await rejectionOr(() => this.keys.verify(trust, token))) ?? null;
       checks.push({ name: 'signature', problem });
     }
-    const claims = [...checksOf(token, { ...trust, cidrs: null }, null)];
+    const { oidcClientId } = this.env;
+    const claims = [...checksOf(token, { ...trust, cidrs: null }, { address: null, oidcClientId })];
     checks.push(...claims.filter(({ name }) => name !== 'address'));
     if (claims.some(({ name, problem }) => name === 'lifetime' && problem === null))
       checks.push({ name: 'time', problem: timeProblem(token) });
