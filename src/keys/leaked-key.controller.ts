@@ -25,7 +25,7 @@ export class LeakedKeyController {
     operationId: 'findKey',
     summary: 'Find the key that a leaked secret or token belongs to',
     description:
-      'Also finds revoked keys, rotated secrets, and tokens for a day after they end. The response does not contain the secret.',
+      'Also finds revoked keys, rotated secrets, and tokens for a day after they end, unless their trust was deleted. The response does not contain the secret.',
   })
   @ApiOkResponse({ standardSchema: leakedKeySchema, description: 'The key.' })
   @ApiErrors(404, 413, 415)

@@ -36,6 +36,10 @@ export const leakedKeySchema = keySchema
       description:
         "`ended`: this secret was rotated; or this token has expired, or does not work because its trust is disabled, its sign-in or person has ended, or its key was rotated. Independent of the key's status.",
     }),
+    secret_expired: z.boolean().meta({
+      description:
+        'Whether `secret_expires_at` has passed, by the clock of Postgres. A token that was revoked has expired.',
+    }),
     secret_expires_at: timestamp(
       "End of this secret's grace, null if it was not rotated; expiry time of a token.",
     ).nullable(),

@@ -7,14 +7,18 @@ import { FIND_KEY, KEY_STATUS_SQL, type KeyRow, keyView } from './key-view.js';
 import type { LeakedKey } from './leaked-key.schema.js';
 import { HAS_NOT_ENDED, SECRETS } from './live-secrets.js';
 
-interface SecretRow extends Pick<LeakedKey, 'status' | 'kind' | 'subject' | 'trust' | 'sign_in_id'> {
+interface SecretRow extends Pick<
+  LeakedKey,
+  'status' | 'kind' | 'subject' | 'trust' | 'sign_in_id' | 'secret_expired'
+> {
   key_id: string;
   expires_at: Date | null;
   works: boolean;
 }
 
 const FIND_SECRET = `
-  SELECT s.key_id, ${KEY_STATUS_SQL} AS status, ${HAS_NOT_ENDED} AS works, s.expires_at, s.kind, s.subject, tr.name AS trust, s.sign_in_id
+  SELECT s.key_id, ${KEY_STATUS_SQL} AS status, ${HAS_NOT_ENDED} AS works,
+         COALESCE(s.expires_at <= now(), false) AS secret_expired, s.expires_at, s.kind, s.subject, tr.name AS trust, s.sign_in_id
   FROM ${SECRETS}
   WHERE s.digest = decode($1, 'hex')`;
 
@@ -36,13 +40,13 @@ export class LeakedKeyService {
     if (found === undefined) {
       throw new ServiceError(
         'not_found',
-        'This has the format of a key, but no key of this gateway has this secret. Check that it is complete, or look in your other gateways. Tokens are deleted a day after they end.',
+        'This has the format of a key, but no key of this gateway has this secret. Check that it is complete, or look in your other gateways. Tokens are deleted a day after they end, and at once with their trust.',
       );
     }
     const [row] = await manager.query<[KeyRow]>(FIND_KEY, [found.key_id]);
     return {
       ...keyView(row),
-      ...pick(found, ['status', 'kind', 'subject', 'trust', 'sign_in_id']),
+      ...pick(found, ['status', 'kind', 'subject', 'trust', 'sign_in_id', 'secret_expired']),
       secret_status: found.works ? 'active' : 'ended',
       secret_expires_at: found.expires_at?.toISOString() ?? null,
     };

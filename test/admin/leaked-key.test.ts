@@ -24,6 +24,7 @@ describe('POST /admin/v1/keys/find', () => {
       trust: null,
       sign_in_id: null,
       secret_status: 'active',
+      secret_expired: false,
       secret_expires_at: null,
     });
     await call(postern, 'POST', `/keys/${id}/rotate`, { grace_seconds: 3600 });

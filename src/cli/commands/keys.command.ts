@@ -295,9 +295,9 @@ function remedyOf(key: LeakedKey): string {
 }
 
 /** Why a secret does not work that has ended. */
-function endOf({ kind, secret_expires_at: at }: LeakedKey): string {
+function endOf({ kind, secret_expired: isExpired }: LeakedKey): string {
   if (kind !== 'exchange' && kind !== 'sign_in') return 'This secret has been rotated and no longer works.';
-  if (Date.parse(at!) <= Date.now()) return 'This token has expired or was revoked.';
+  if (isExpired) return 'This token has expired or was revoked.';
   return kind === 'exchange'
     ? 'This token does not work: its trust is disabled, or its key was rotated since.'
     : 'This token no longer works: its sign-in or person has ended.';

@@ -18,9 +18,9 @@ const REMEDIES: Record<FoundKey['kind'], string> = {
 };
 
 /** Why a secret does not work, whatever the state of its key. */
-function endOf({ kind, secret_expires_at: at }: FoundKey): string {
+function endOf({ kind, secret_expired: isExpired }: FoundKey): string {
   if (kind === 'key') return 'no longer works: the key was rotated';
-  if (Date.parse(at!) <= Date.now()) return 'no longer works: it has expired or was revoked';
+  if (isExpired) return 'no longer works: it has expired or was revoked';
   return kind === 'exchange'
     ? 'does not work: its trust is disabled, or the key was rotated since'
     : 'no longer works: its sign-in or person has ended';
@@ -73,7 +73,7 @@ export function FindKey({ onOpen, onClose }: { onOpen: (id: string) => void; onC
         {unknown && (
           <Alert variant="outline" color="gray" title="Not a key of this gateway">
             No key has or had this secret. Check that it was copied whole. Tokens are deleted a day after they
-            end.
+            end, and at once with their trust.
           </Alert>
         )}
         {found !== undefined && (
