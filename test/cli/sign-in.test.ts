@@ -21,7 +21,11 @@ const running: ChildProcess[] = [];
 
 beforeAll(async () => {
   for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
-  provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], 'reached')));
+  provider = await RawProvider.start((req) => {
+    // To a request for a token, it is a proxy.
+    const status = req.head.startsWith('POST /oauth/') ? '418 Of a proxy' : '200 OK';
+    req.socket.write(answer(status, [], 'reached'));
+  });
   const publicUrl = `http://127.0.0.1:${await unusedPort()}`;
   issuer = await OpenIdProvider.start(publicUrl, USERS, { refresh: true });
   postern = await startTestGateway({ PROVIDER_URL: provider.url, ...signInSettings(issuer, publicUrl) });
@@ -116,13 +120,18 @@ it('deletes the tokens of a gateway at which people cannot sign in any more, and
     expect(stored()).toEqual([]);
   }
   await off.stop();
-  // One that cannot be reached may still end them.
-  writeFileSync(
-    file(),
-    JSON.stringify([[off.url, { ...signIn, revocationEndpoint: `${off.url}/oauth/revoke` }]]),
-  );
-  expect((await run('sign-out')).code).toBe(1);
-  expect(stored()).toHaveLength(1);
+  // One that cannot be reached may still end them, and so may one whose provider has another name, or that is behind a proxy.
+  for (const [base, why] of [
+    [off.url, 'cannot be reached'],
+    [`${postern.url}/p/renamed`, 'provider_not_found'],
+    [provider.url, '418'],
+  ]) {
+    const there = { ...signIn, revocationEndpoint: `${base}/oauth/revoke` };
+    writeFileSync(file(), JSON.stringify([[base, there]]));
+    const { code, stderr } = await run('sign-out');
+    expect([code, stderr]).toEqual([1, expect.stringContaining(why!)]);
+    expect(stored()).toHaveLength(1);
+  }
 });
 
 it('says that a sign-in was denied, and that one has ended', async () => {

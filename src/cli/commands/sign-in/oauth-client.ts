@@ -4,7 +4,7 @@ import { CliError } from '../../cli-error.js';
 
 const TIMEOUT_MS = 15_000;
 
-/** An error of RFC 6749 5.2. */
+/** An error of RFC 6749 5.2, or of the gateway as to any call (`x-gateway-error`). */
 export class OauthResponseError extends CliError {
   constructor(
     readonly code: string,
@@ -64,18 +64,22 @@ export async function discover(base: string): Promise<Endpoints> {
 
 /** Sends parameters as a form. @throws OauthResponseError; CliError if the gateway cannot be reached */
 export async function post<T>(url: string, parameters: Record<string, string>): Promise<T> {
-  const { status, body } = await fetchJson(url, { method: 'POST', body: new URLSearchParams(parameters) });
+  const { status, headers, body } = await fetchJson(url, {
+    method: 'POST',
+    body: new URLSearchParams(parameters),
+  });
   if (status === 200) return body as T;
   const { error, error_description: description } = body;
-  const code = typeof error === 'string' ? error : `status_${status}`;
-  const words = typeof description === 'string' ? description : `The gateway responded with ${status}.`;
+  const code = typeof error === 'string' ? error : (headers.get('x-gateway-error') ?? `status_${status}`);
+  const words =
+    typeof description === 'string' ? description : `The gateway responded with ${status} (${code}).`;
   throw new OauthResponseError(code, words);
 }
 
 async function fetchJson(
   url: string,
   init: RequestInit,
-): Promise<{ status: number; body: Record<string, unknown> }> {
+): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }> {
   let response: Response;
   let text: string;
   try {
@@ -91,12 +95,10 @@ async function fetchJson(
   } catch (error) {
     throw new UnreachableError(`${new URL(url).origin} cannot be reached: ${whyUnreachable(error)}`);
   }
+  const { status, headers } = response;
   try {
-    return {
-      status: response.status,
-      body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>),
-    };
+    return { status, headers, body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>) };
   } catch {
-    return { status: response.status, body: {} };
+    return { status, headers, body: {} };
   }
 }

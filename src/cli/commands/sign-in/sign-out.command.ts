@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { action } from '../../session.js';
 
-/** A gateway without sign-in has no such endpoint; below /p/<name> the request is one without a key. */
-const NOT_OFFERED = ['status_401', 'status_404'];
+/** Errors of a gateway without sign-in: it has no such endpoint, and below /p/<name> the request is one without a key. */
+const NOT_OFFERED = ['not_found', 'invalid_api_key'];
 
 /** `postern sign-out` */
 export function signOutCommand(): Command {
