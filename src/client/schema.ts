@@ -289,7 +289,7 @@ export interface paths {
         put?: never;
         /**
          * Find the key that a leaked secret or token belongs to
-         * @description Also finds revoked keys, rotated secrets, and tokens for a day after they end. The response does not contain the secret.
+         * @description Also finds revoked keys, rotated secrets, and tokens for a day after they end, unless their trust was deleted. The response does not contain the secret.
          */
         post: operations["findKey"];
         delete?: never;
@@ -486,7 +486,7 @@ export interface paths {
         put?: never;
         /**
          * Remove the name and e-mail address of a person who was ended
-         * @description In the person, the names of their keys, the request log and the audit log. Their ID at the provider stays, so that they stay ended.
+         * @description In the person, the names of their keys, the request log, the audit log and stored alerts. Their ID at the provider stays, so that they stay ended.
          */
         post: operations["forgetPerson"];
         delete?: never;
@@ -4816,6 +4816,8 @@ export interface components {
              * @enum {string}
              */
             secret_status: "active" | "ended";
+            /** @description Whether `secret_expires_at` has passed, by the clock of Postgres. A token that was revoked has expired. */
+            secret_expired: boolean;
             /**
              * Format: date-time
              * @description End of this secret's grace, null if it was not rotated; expiry time of a token.
@@ -5499,12 +5501,12 @@ export interface components {
             expires_at: string;
             /**
              * Format: date-time
-             * @description When it ended before that; none of its tokens works since; null: it has not.
+             * @description When it ended; none of its tokens works since; null: it has not.
              * @example 2026-01-31T12:00:00.000Z
              */
             ended_at: string | null;
             /**
-             * @description Why: `signed_out`, `too_many`, `ended`, `person_ended`, `no_team` (their groups name it no more) or `provider`; null: it has not.
+             * @description Why: `signed_out`, `too_many`, `ended`, `person_ended`, `no_team` (their groups name it no more), `provider` or `over` (its time); null: it has not.
              * @example ended
              */
             end_reason: string | null;

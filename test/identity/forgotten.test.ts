@@ -5,7 +5,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
 import { Browser, signedIn, signInSettings, startDevice, USERS } from './device-flow.js';
-import { statusWith } from './exchanges.js';
+import { postForm, statusWith } from './exchanges.js';
 import { HeldLocks } from './held-locks.js';
 
 const MEMBER = { groups: ['team-default'], email_verified: true };
@@ -206,6 +206,19 @@ it('forgets somebody who ended themselves', async () => {
   );
   const what = ['ended person', 'ended session', 'ended sign_in'];
   expect(theirs).toEqual(what.map((one) => ({ what: one, client_ip: null })));
+});
+
+it('forgets where somebody was who ended a token or signed out', async () => {
+  USERS.remote = { ...MEMBER, email: 'remote@example.com' };
+  const headers = { 'x-forwarded-for': '198.51.100.7' };
+  const { access, refresh } = await signedIn(postern, issuer, 'remote');
+  for (const token of [access, refresh]) await postForm(`${postern.url}/oauth/revoke`, { token }, headers);
+  const id = await idOf('remote');
+  const located = `SELECT subject_type FROM audit_log WHERE host(client_ip) = '198.51.100.7' ORDER BY 1`;
+  expect(await rows(located)).toEqual([{ subject_type: 'issued_token' }, { subject_type: 'sign_in' }]);
+  await end(id);
+  await forget(id);
+  expect(await rows(located)).toEqual([]);
 });
 
 it('leaves entries of others who have the same name', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { DataSource } from 'typeorm';
+import { SignInRetention } from '../../src/identity/sign-in/sign-in-retention.service.js';
 import { SignInMetrics } from '../../src/identity/sign-in/sign-in-metrics.js';
 import { MetricsService } from '../../src/observability/metrics.service.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
@@ -214,7 +215,7 @@ it.each([
   ['nobody has renewed it for 14 days', `last_renewed_at = now() - interval '14 days'`, 30],
   ['its team has fewer days', `created_at = now() - interval '2 days'`, 1],
 ])('is over, and is listed and counted so, once %s', async (_, change, days) => {
-  const { refresh } = await signedIn(replicas[0], issuer, 'heir');
+  const { access, refresh } = await signedIn(replicas[0], issuer, 'heir');
   const { id } = await newest();
   const [{ person_id: person } = {}] = await rows('SELECT person_id FROM sign_in WHERE id = $1', [id]);
   const { admin, gateway } = replicas[0];
@@ -235,7 +236,28 @@ it.each([
   await admin('PATCH', '/teams/default', { sign_in: { days } });
   expect(await renew(replicas[0], refresh)).toMatchObject(ENDED);
   expect(await seen()).toEqual({ listed: false, live: before.live - 1, counted: before.counted - 1 });
+  // Once its end is noted, its last token ends on every replica, and more days do not revive it.
+  await gateway.app.get(SignInRetention).run();
+  await Promise.all(replicas.map((replica) => soon(async () => (await statusWith(replica, access)) === 401)));
+  expect(await newest()).toMatchObject({ id, ended: true, end_reason: 'over', idp_refresh: null });
   await admin('PATCH', '/teams/default', { sign_in: {} });
+  expect(await seen()).toMatchObject({ listed: false });
+  const [{ past } = {}] = await rows('SELECT ended_at < now() AS past FROM sign_in WHERE id = $1', [id]);
+  expect(past).toBe(true);
+});
+
+it('gives no token that works longer than the days of its team', async () => {
+  const { refresh } = await signedIn(replicas[0], issuer, 'heir');
+  const { id } = await newest();
+  await rows(
+    `UPDATE sign_in SET created_at = now() - interval '23 hours' - interval '50 minutes' WHERE id = $1`,
+    [id],
+  );
+  await replicas[0].admin('PATCH', '/teams/default', { sign_in: { days: 1, token_minutes: 720 } });
+  const { expires_in: seconds } = await renew(replicas[0], refresh);
+  await replicas[0].admin('PATCH', '/teams/default', { sign_in: {} });
+  expect(seconds).toBeGreaterThan(0);
+  expect(seconds).toBeLessThanOrEqual(600);
 });
 
 it('ends, eight hours after the last answer, if the token of the provider cannot be decrypted any more', async () => {

@@ -7,6 +7,9 @@ import { networkOf } from '../../platform/client-address.js';
 import { digestKey, isWellFormedKey, isWellFormedRefreshToken } from '../../keys/key-secret.js';
 import { OauthError } from './parameters.js';
 
+/** What the audit log calls whoever ends a token that they have. */
+export const BY_BEARER = 'oauth-revoke';
+
 /** As for unknown keys: anybody can generate well-formed tokens. */
 const PER_SECOND = 50;
 
@@ -47,7 +50,7 @@ export class IssuedTokens {
       throw new OauthError('temporarily_unavailable', 'Too many requests. Try again.', 429, 1);
     });
     // Whoever has it: it says whom it was issued to, not who ends it.
-    const by = { name: 'oauth-revoke', address };
+    const by = { name: BY_BEARER, address };
     if (isRefreshToken) return this.endSignIn!(token, by);
     await this.dataSource.transaction(async (manager) => {
       // TypeORM returns the rows of an UPDATE with their number.

@@ -5,6 +5,7 @@ import { ServiceError } from '../../errors/service-error.js';
 import { isOwnSql } from '../../keys/own-key.js';
 import type { Actor } from '../../platform/actor.js';
 import type { PersonView } from './people.schema.js';
+import { BY_BEARER } from '../oauth/issued-tokens.service.js';
 import { ownerOf, userIdOf } from './person-names.js';
 
 /** Rows of the request log that one transaction reads. Sinks and sums of usage wait for those that change any. */
@@ -86,11 +87,11 @@ const forgotten = (column: string) => `
 const IN_TIME = `at >= $8 AND at < COALESCE($9::timestamptz, 'infinity')`;
 const BY_THEM = `(actor = $3 AND ${IN_TIME} AND at <= $10)`;
 
-/** Who did something, and what was done to the person and their keys: by one of their names. */
+/** Who did something, and what was done to the person and their keys: by one of their names, or by a token of theirs. */
 const FORGET_CHANGES = `
   UPDATE audit_log SET
     actor = CASE WHEN ${BY_THEM} THEN $4 ELSE actor END,
-    client_ip = CASE WHEN ${BY_THEM} THEN NULL ELSE client_ip END,
+    client_ip = CASE WHEN ${BY_THEM} OR actor = '${BY_BEARER}' THEN NULL ELSE client_ip END,
     subject_name = COALESCE(regexp_replace(subject_name, $6, $5, 'g'), subject_name),${forgotten('before')},${forgotten('after')}
   WHERE actor = $4 OR ${BY_THEM} OR subject_id = $1 OR subject_id = ANY ($2::uuid[])
     OR (subject_type = 'sign_in' AND subject_name = $5)
@@ -170,7 +171,7 @@ export async function forgetPerson(dataSource: DataSource, id: string, by: Actor
 /** @returns where the next page begins, if there is one */
 function forgetPage(dataSource: DataSource, id: string, keyId: string, alias: string, from: string) {
   return dataSource.transaction(async (manager) => {
-    await lock(manager, id);
+    await lockPerson(manager, id);
     const [page] = await manager.query<{ end: string }[]>(FIND_PAGE, [keyId, from]);
     await manager.query(FORGET_ROWS, [keyId, alias, from, page?.end ?? 'infinity']);
     return page?.end;
@@ -184,10 +185,15 @@ function patternOf(address: string): string {
 }
 
 /** @throws ServiceError conflict for a person who was not ended */
-async function lock(manager: EntityManager, id: string): Promise<Ended> {
+async function lockPerson(manager: EntityManager, id: string) {
   const [person] = await manager.query<Pick<PersonView, 'email' | 'subject' | 'issuer'>[]>(LOCK_PERSON, [id]);
-  if (person === undefined)
-    throw ServiceError.of('conflict', 'ended_at', 'the person can still sign in; end them first');
+  if (person !== undefined) return person;
+  throw ServiceError.of('conflict', 'ended_at', 'the person can still sign in; end them first');
+}
+
+/** @throws ServiceError conflict for a person who was not ended */
+async function lock(manager: EntityManager, id: string): Promise<Ended> {
+  const person = await lockPerson(manager, id);
   const { email, subject } = person;
   const keys = await manager.query<{ id: string }[]>(KEYS, [id, ...ownerOf(person)]);
   const known = [`sso:sub:${subject}`, ...(email === null ? [] : [`sso:${email}`])];

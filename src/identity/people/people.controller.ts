@@ -88,7 +88,7 @@ export class PeopleController {
     operationId: 'forgetPerson',
     summary: 'Remove the name and e-mail address of a person who was ended',
     description:
-      'In the person, the names of their keys, the request log and the audit log. Their ID at the provider stays, so that they stay ended.',
+      'In the person, the names of their keys, the request log, the audit log and stored alerts. Their ID at the provider stays, so that they stay ended.',
   })
   @ApiOkResponse({ standardSchema: personSchema, description: 'The person.' })
   @ApiErrors(404, 409, 413, 415)

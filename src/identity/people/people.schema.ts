@@ -53,12 +53,10 @@ export const signInSchema = z
     created_at: timestamp('When it began.'),
     last_renewed_at: timestamp('When its tokens were last renewed.'),
     expires_at: timestamp('When the person must sign in again; a renewal may move it.'),
-    ended_at: timestamp(
-      'When it ended before that; none of its tokens works since; null: it has not.',
-    ).nullable(),
+    ended_at: timestamp('When it ended; none of its tokens works since; null: it has not.').nullable(),
     end_reason: z.string().nullable().meta({
       description:
-        'Why: `signed_out`, `too_many`, `ended`, `person_ended`, `no_team` (their groups name it no more) or `provider`; null: it has not.',
+        'Why: `signed_out`, `too_many`, `ended`, `person_ended`, `no_team` (their groups name it no more), `provider` or `over` (its time); null: it has not.',
       example: 'ended',
     }),
     spent_refused_at: timestamp(

@@ -64,7 +64,7 @@ const LIST_SIGN_INS = `${SELECT_SIGN_INS}
 
 const SIGN_INS_OF = `${SELECT_SIGN_INS} WHERE si.person_id = $1 ORDER BY si.id DESC LIMIT 100`;
 
-/** Also one that is over only because its team now has fewer days. */
+/** Also one that is over, and whose end was not noted yet. */
 const FIND_SIGN_IN = `${SELECT_SIGN_INS}
   WHERE ${IS_SEEN} AND si.id = $2 AND si.ended_at IS NULL AND si.expires_at > now() FOR UPDATE OF si`;
 

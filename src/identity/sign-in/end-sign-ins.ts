@@ -3,7 +3,7 @@ import { recordChange } from '../../audit/record-change.js';
 import type { Actor } from '../../platform/actor.js';
 
 /**
- * Why a sign-in ended before its time: its client signed out; there was one more than a person may have; an administrator or
+ * Why a sign-in ended before its time, which is `over`: its client signed out; there was one more than a person may have; an administrator or
  * the person themselves ended it; the person was ended; their groups name no team any more; the OpenID provider ended it.
  */
 export type EndReason = 'signed_out' | 'too_many' | 'ended' | 'person_ended' | 'no_team' | 'provider';

@@ -1,6 +1,8 @@
-/** When the sign-in `si` of the team `t` is over, unless it is renewed before: 14 days after its last renewal at the latest. */
-export const IS_OVER_AT = `LEAST(si.expires_at, si.last_renewed_at + interval '14 days',
-    si.created_at + make_interval(days => (t.sign_in->>'days')::int))`;
+/** When the sign-in `si` of the team `t` is over, however often it is renewed. */
+export const ENDS_AT = `LEAST(si.expires_at, si.created_at + make_interval(days => (t.sign_in->>'days')::int))`;
+
+/** When it is over unless it is renewed before. */
+export const IS_OVER_AT = `LEAST(${ENDS_AT}, si.last_renewed_at + interval '14 days')`;
 
 /** The parents of a token: the person `p`, the key `k` and its team `t`, in which people may sign in. */
 export const IN_FORCE = `

@@ -1,21 +1,39 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { deleteSome, Retention } from '../../database/retention.js';
+import { IS_OVER_AT } from './in-force.js';
 
 const DELETE = [
   deleteSome('device_request', 'id', `expires_at < now() - interval '1 day'`),
   deleteSome('refresh_token', 'digest', `used_at < now() - interval '1 day'`),
   // With their tokens, which have ended before.
   deleteSome('sign_in', 'id', `ended_at < now() - interval '90 days'`),
-  deleteSome('sign_in', 'id', `ended_at IS NULL AND expires_at < now() - interval '90 days'`),
 ];
 
-/** Deletes sign-ins 90 days after their end, and what they were begun and renewed with after a day. */
+/** Sign-ins that END_OVER ends at most. */
+const ROWS = 1_000;
+
+/** Their last tokens end too, and a team that allows more days again does not revive them. */
+const END_OVER = `
+  WITH over AS MATERIALIZED (
+    SELECT si.id, ${IS_OVER_AT} AS at
+    FROM sign_in si JOIN gateway_key k ON k.id = si.key_id JOIN team t ON t.id = k.team_id
+    WHERE si.ended_at IS NULL AND ${IS_OVER_AT} <= now()
+    ORDER BY si.id LIMIT ${ROWS} FOR NO KEY UPDATE OF si SKIP LOCKED)
+  UPDATE sign_in si SET ended_at = over.at, end_reason = 'over', idp_refresh = NULL FROM over WHERE si.id = over.id`;
+
+/** Ends sign-ins that are over, and deletes them 90 days after their end, and what they were begun and renewed with after a day. */
 @Injectable()
 export class SignInRetention extends Retention {
   protected readonly logger = new Logger('SignIn');
-  protected readonly failure = 'Old sign-ins could not be deleted';
+  protected readonly failure = 'Old sign-ins could not be ended or deleted';
 
   async run(): Promise<void> {
+    await this.repeat(async () => {
+      const [, ended] = await this.dataSource.transaction((manager) =>
+        manager.query<[object[], number]>(END_OVER),
+      );
+      return ended === ROWS;
+    });
     for (const statement of DELETE) await this.repeatDelete(statement);
   }
 }

@@ -9,7 +9,7 @@ import type { TokenResponse } from '../oauth/oauth-grants.js';
 import { OauthError } from '../oauth/parameters.js';
 import { endSignIns, RECORDED_SIGN_IN, recordEnded, type RecordedSignIn } from './end-sign-ins.js';
 import { DeviceIdpSecrets, SignInIdpSecrets } from './idp-secrets.service.js';
-import { GOES_ON, IN_FORCE } from './in-force.js';
+import { ENDS_AT, GOES_ON, IN_FORCE } from './in-force.js';
 import { ProviderCheck } from './provider-check.service.js';
 import { digestOf, SignInSecrets, type TokenPair } from './sign-in-secrets.service.js';
 
@@ -75,7 +75,7 @@ const NOTE_SPENT = `
 const ISSUE = `
   WITH parents AS MATERIALIZED (
     SELECT si.id, si.key_id, p.email, left(COALESCE('sso:' || p.email, 'sso:sub:' || p.subject), 256) AS subject,
-           LEAST(now() + make_interval(mins => (t.sign_in->>'token_minutes')::int), si.expires_at, k.expires_at) AS expires_at
+           LEAST(now() + make_interval(mins => (t.sign_in->>'token_minutes')::int), ${ENDS_AT}, k.expires_at) AS expires_at
     FROM sign_in si JOIN person p ON p.id = si.person_id
     CROSS JOIN team t JOIN gateway_key k ON k.id = si.key_id AND k.team_id = t.id
     WHERE si.id = $1 AND ${GOES_ON}

@@ -184,8 +184,8 @@ function Actions({ shown }: { shown: ShownPerson }) {
             remove={() => api.post('/admin/v1/people/{id}/forget', { path, body: {} })}
             lists={PEOPLE_LISTS}
           >
-            Their name and e-mail address are removed here, from the names of their keys, the request log and
-            the audit log. It cannot be undone. They stay ended.
+            Their name and e-mail address are removed here, from the names of their keys, the request log, the
+            audit log and stored alerts. It cannot be undone. They stay ended.
           </RemoveAction>
         )}
       </Group>

@@ -20,4 +20,5 @@ export const END_REASONS: Readonly<Record<string, string>> = {
   person_ended: 'the person was ended',
   no_team: 'no longer in the team',
   provider: 'ended by the sign-in provider',
+  over: 'its time was over',
 };

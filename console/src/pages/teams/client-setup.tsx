@@ -24,9 +24,12 @@ export function ClientSetup({ team: { sign_in: signIn, providers } }: { team: Te
     queryFn: ({ signal }) => api.get('/admin/v1/sign-ins/setup', { signal }),
     staleTime: 60_000,
   });
-  const all = useQuery(providersQuery).data?.data;
-  if (setup.data === undefined || all === undefined)
-    return setup.error === null ? <LoadingRows rows={3} /> : <ErrorAlert error={setup.error} />;
+  const providersOfAll = useQuery(providersQuery);
+  const all = providersOfAll.data?.data;
+  if (setup.data === undefined || all === undefined) {
+    const error = setup.error ?? providersOfAll.error;
+    return error === null ? <LoadingRows rows={3} /> : <ErrorAlert error={error} />;
+  }
   const { enabled, gateway_url: url, certificate_sha256: sha256, certificate_error: problem } = setup.data;
   const names = signIn?.providers ?? providers ?? all.map(({ name }) => name);
   const provider = anthropicOf(names, all);

@@ -87,7 +87,7 @@ Example:
     .option('--json', 'print the person as JSON')
     .addHelpText(
       'after',
-      '\nIn the person, the names of their keys, the request log and the audit log.\n\nExample:\n  postern people forget jane@example.com',
+      '\nIn the person, the names of their keys, the request log, the audit log and stored alerts.\n\nExample:\n  postern people forget jane@example.com',
     )
     .action(
       action(async (session, _, text) => {
