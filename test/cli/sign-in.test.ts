@@ -168,6 +168,27 @@ it('prints the present token while the gateway cannot be reached, as long as it 
   });
 });
 
+it('ends the former sign-in to the gateway, or says that it could not', async () => {
+  await signInHere();
+  const { stdout: former } = await run('token');
+  expect(await signInHere()).toMatchObject({
+    code: 0,
+    stderr: expect.not.stringContaining('former') as string,
+  });
+  await soon(async () => (await statusWith(postern, former.trim())) === 401);
+  const [[url, signIn]] = stored() as [Stored[number]];
+  const nowhere = { ...signIn, revocationEndpoint: 'http://127.0.0.1:1/oauth/revoke' };
+  writeFileSync(file(), JSON.stringify([[url, nowhere]]));
+  expect(await signInHere()).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(
+      /^The former sign-in to \S+ could not be ended, .*: http:\/\/127\.0\.0\.1:1 cannot be reached/m,
+    ) as string,
+  });
+  expect(stored()).toEqual([[url, expect.not.objectContaining(nowhere)]]);
+  expect(await statusWith(postern, (await run('token')).stdout.trim())).toBe(200);
+});
+
 it.each([
   ['http://gateway.example.com', 'must begin with https://'],
   ['gateway.example.com', 'must be a URL'],

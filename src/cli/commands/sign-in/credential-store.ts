@@ -38,6 +38,11 @@ export class CredentialStore {
     throw new CliError(`You are not signed in${url === undefined ? '' : ` to ${url}`}. Run: ${remedy}`);
   }
 
+  /** What there is of one gateway, if anything. */
+  async get(url: string): Promise<StoredSignIn | undefined> {
+    return (await this.read()).find(([one]) => one === url)?.[1];
+  }
+
   /** @param signIn null removes it */
   async save(url: string, signIn: StoredSignIn | null): Promise<void> {
     const others = (await this.read()).filter(([one]) => one !== url);

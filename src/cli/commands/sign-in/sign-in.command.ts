@@ -26,7 +26,7 @@ export function signInCommand(): Command {
       'after',
       `
 No admin token is needed. The tokens are stored in postern/credentials.json below $XDG_CONFIG_HOME or ~/.config, which only
-you can read.
+you can read. A former sign-in of yours to the same URL is ended.
 
 Example:
   postern sign-in https://gateway.example.com`,
@@ -44,9 +44,24 @@ async function signIn(given: string, out: Output): Promise<void> {
   console.error(`Open ${started.verification_uri} and type the code ${started.user_code}`);
   const tokens = await waitForTokens(endpoints, started);
   const store = new CredentialStore();
-  await store.alone(() => store.save(url, signInOf(tokens, endpoints)));
+  await store.alone(async () => {
+    const former = await store.get(url);
+    if (former !== undefined) await endFormer(url, former);
+    await store.save(url, signInOf(tokens, endpoints));
+  });
   const who = tokens.email === undefined ? '' : ` as ${tokens.email}`;
   out.result({ url, email: tokens.email ?? null }, () => `Signed in to ${url}${who}.`);
+}
+
+/** Once it is replaced, `sign-out` could not end it any more, and whoever has copied its tokens would keep them for weeks. */
+async function endFormer(url: string, { revocationEndpoint, refreshToken }: StoredSignIn): Promise<void> {
+  const { post } = await import('./oauth-client.js');
+  await post(revocationEndpoint, { token: refreshToken }).catch((error: unknown) => {
+    if (!(error instanceof CliError)) throw error;
+    console.error(
+      `The former sign-in to ${url} could not be ended, so it may go on until an administrator ends it: ${error.message}`,
+    );
+  });
 }
 
 async function waitForTokens(endpoints: Endpoints, started: Started): Promise<Tokens> {
