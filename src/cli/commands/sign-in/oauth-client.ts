@@ -1,6 +1,7 @@
 import { packageVersion } from '../../../platform/package-root.js';
 import { UnreachableError, whyUnreachable } from '../../api.js';
 import { CliError } from '../../cli-error.js';
+import { text as printable } from '../../table.js';
 
 const TIMEOUT_MS = 15_000;
 
@@ -10,7 +11,8 @@ export class OauthResponseError extends CliError {
     readonly code: string,
     message: string,
   ) {
-    super(message);
+    // The gateway chooses it.
+    super(printable(message));
   }
 }
 

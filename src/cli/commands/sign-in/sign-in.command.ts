@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
+import { hasKeyFormat, hasSecretFormat, REFRESH_TOKEN_PREFIX } from '../../../platform/api-key.js';
 import { CliError } from '../../cli-error.js';
 import type { Output } from '../../output.js';
 import { action } from '../../session.js';
+import { text } from '../../table.js';
 import type { StoredSignIn } from './credential-store.js';
 import type { Endpoints, Tokens } from './oauth-client.js';
 
@@ -41,16 +43,25 @@ async function signIn(given: string, out: Output): Promise<void> {
   const endpoints = await discover(url);
   const started = await post<Started>(endpoints.device, { surface: 'postern' });
   // Also with --quiet and --json: without it nobody can go on.
-  console.error(`Open ${started.verification_uri} and type the code ${started.user_code}`);
+  console.error(`Open ${pageOf(started)} and type the code ${text(String(started.user_code))}`);
   const tokens = await waitForTokens(endpoints, started);
+  const signIn = signInOf(tokens, endpoints);
   const store = new CredentialStore();
   await store.alone(async () => {
     const former = await store.get(url);
     if (former !== undefined) await endFormer(url, former);
-    await store.save(url, signInOf(tokens, endpoints));
+    await store.save(url, signIn);
   });
-  const who = tokens.email === undefined ? '' : ` as ${tokens.email}`;
-  out.result({ url, email: tokens.email ?? null }, () => `Signed in to ${url}${who}.`);
+  const who = signIn.email === null ? '' : ` as ${text(signIn.email)}`;
+  out.result({ url, email: signIn.email }, () => `Signed in to ${url}${who}.`);
+}
+
+/** Encoded, so that no control characters reach the terminal. @throws CliError */
+function pageOf({ verification_uri: given }: Started): string {
+  const page = URL.canParse(given) ? new URL(given) : null;
+  if (page === null || !['https:', 'http:'].includes(page.protocol))
+    throw new CliError('The page to sign in at, which the gateway names, has no http or https URL.');
+  return page.href;
 }
 
 /** Once it is replaced, `sign-out` could not end it any more, and whoever has copied its tokens would keep them for weeks. */
@@ -90,16 +101,19 @@ async function waitForTokens(endpoints: Endpoints, started: Started): Promise<To
   throw new CliError('Nobody confirmed the sign-in in time. Run the command again.');
 }
 
-/** What is stored of a response. */
+/** What is stored of a response. @throws CliError if its tokens are not those of a gateway: `postern token` prints one as it is */
 export function signInOf(tokens: Tokens, endpoints: Pick<Endpoints, 'token' | 'revocation'>): StoredSignIn {
+  const [access, refresh] = [String(tokens.access_token), String(tokens.refresh_token)];
+  if (!hasKeyFormat(access) || !hasSecretFormat(refresh, REFRESH_TOKEN_PREFIX))
+    throw new CliError('The gateway responded with tokens that are not of the form ptn_… and ptr_….');
   const now = Date.now();
   return {
-    accessToken: tokens.access_token,
-    refreshToken: tokens.refresh_token,
+    accessToken: access,
+    refreshToken: refresh,
     issuedAt: new Date(now).toISOString(),
     expiresAt: new Date(now + tokens.expires_in * 1_000).toISOString(),
     tokenEndpoint: endpoints.token,
     revocationEndpoint: endpoints.revocation,
-    email: tokens.email ?? null,
+    email: typeof tokens.email === 'string' ? tokens.email : null,
   };
 }
