@@ -3,7 +3,7 @@ import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
-import { renew, signedIn, signInSettings, USERS } from './device-flow.js';
+import { Browser, renew, signedIn, signInSettings, USERS } from './device-flow.js';
 import { statusWith } from './exchanges.js';
 
 const ENDED = { status: 400, error: 'invalid_grant' };
@@ -24,10 +24,11 @@ afterEach(async () => {
 });
 
 /** Starts an OpenID provider, and a gateway at which people sign in with it. */
-async function start(options: { refresh?: boolean; userinfo?: boolean }): Promise<void> {
+async function start(options: { refresh?: boolean; userinfo?: boolean; slash?: boolean }): Promise<void> {
   const publicUrl = `http://127.0.0.1:${await unusedPort()}`;
   issuer = await OpenIdProvider.start(publicUrl, users, options);
-  postern = await startTestGateway({ PROVIDER_URL: provider.url, ...signInSettings(issuer, publicUrl) });
+  const settings = { PROVIDER_URL: provider.url, ...signInSettings(issuer, publicUrl) };
+  postern = await startTestGateway({ ...settings, OIDC_ISSUER: issuer.url + (options.slash ? '/' : '') });
   // Longer than a sign-in without a refresh token.
   await postern.admin('PATCH', '/teams/default', { sign_in: { token_minutes: 720 } });
 }
@@ -89,4 +90,21 @@ it('if the provider says nothing of the person at a renewal, a sign-in ends afte
   expect(await renew(postern, renewed.refresh_token!)).toMatchObject(ENDED);
   expect(await lastSignIn()).toMatchObject({ ended: true, end_reason: 'provider' });
   await soon(async () => (await statusWith(postern, renewed.access_token!)) === 401);
+});
+
+it('whose name has no final slash, where OIDC_ISSUER has one, signs people in and out', async () => {
+  await start({ slash: true });
+  const { access } = await signedIn(postern, issuer);
+  const browser = new Browser(postern);
+  const begun = await browser.get('/admin/v1/oidc/start');
+  await browser.get(await browser.atProvider(issuer, begun.headers.get('location')!, 'jane'));
+  const session = async () => JSON.parse((await browser.get('/admin/v1/session')).html) as object;
+  expect(await session()).not.toEqual({ session: null });
+  const response = await fetch(`${postern.url}/admin/v1/oidc/logout`, {
+    method: 'POST',
+    body: new URLSearchParams({ logout_token: await issuer.logoutToken({ sub: 'jane' }) }),
+  });
+  expect(response.status).toBe(200);
+  await soon(async () => (await statusWith(postern, access)) === 401);
+  expect(await session()).toMatchObject({ session: null });
 });

@@ -1,4 +1,5 @@
 import { type IdentityToken, RejectedToken } from '../trusts/identity-token.js';
+import { isSameIssuer } from '../trusts/issuer-url.js';
 
 /** The member of `events` of a logout token (OpenID Connect Back-Channel Logout 1.0, 2.4). */
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
@@ -8,6 +9,8 @@ const TYPES: readonly unknown[] = [undefined, 'logout+jwt', 'application/logout+
 
 /** Who has signed out: of a session, or of all. */
 export interface Logout {
+  /** As the provider calls itself, by which people and sessions are known. */
+  readonly issuer: string;
   readonly subject: string | null;
   readonly sid: string | null;
 }
@@ -24,7 +27,7 @@ export function readLogout(
   nowS: number,
 ): Logout {
   const { iss, aud, sub, sid, iat, exp, nonce, events } = claims;
-  if (iss !== issuer) throw new RejectedToken('issuer', 'its iss is not OIDC_ISSUER');
+  if (!isSameIssuer(iss, issuer)) throw new RejectedToken('issuer', 'its iss is not OIDC_ISSUER');
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.includes(clientId)) throw new RejectedToken('audience', 'its aud is not OIDC_CLIENT_ID');
   if (!TYPES.includes(typ)) throw new RejectedToken('type', 'its typ is that of another token');
@@ -35,7 +38,7 @@ export function readLogout(
     throw new RejectedToken('lifetime', `its iat is not within ${LATEST_S} seconds`);
   if (typeof exp !== 'number' || exp <= nowS)
     throw new RejectedToken('expired', 'it has expired, or has no exp');
-  const logout = { subject: textOf(sub, 'sub'), sid: textOf(sid, 'sid') };
+  const logout = { issuer: iss, subject: textOf(sub, 'sub'), sid: textOf(sid, 'sid') };
   if (logout.subject === null && logout.sid === null)
     throw new RejectedToken('subject', 'it has neither sub nor sid');
   return logout;

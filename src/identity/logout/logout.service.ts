@@ -89,8 +89,7 @@ export class BackChannelLogout {
     this.logger.warn(`${line} (logged once a minute)`);
   }
 
-  private async end({ subject, sid }: Logout, address: string | null): Promise<void> {
-    const issuer = this.env.oidcIssuer!;
+  private async end({ issuer, subject, sid }: Logout, address: string | null): Promise<void> {
     const by = { name: 'oidc-logout', address };
     await this.dataSource.transaction(async (manager) => {
       const which: SignInsToEnd[] = sid === null ? [] : [{ idpSid: sid }];

@@ -3,7 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { openClient } from '../../proxy/upstream/upstream-reader.js';
-import { issuerProblem } from './issuer-url.js';
+import { isSameIssuer, issuerProblem } from './issuer-url.js';
 import { publicKeysOf } from './jwks.js';
 import type { PublicKeys } from './trust.entity.js';
 
@@ -32,10 +32,11 @@ export class IssuerReader {
     const signal = AbortSignal.timeout(MAX_MS);
     const at = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const document = (await this.get(at, signal)) as { issuer?: unknown; jwks_uri?: unknown } | null;
+    const name = document?.issuer;
+    const isSame = issuer === this.env.oidcIssuer ? isSameIssuer(name, issuer) : name === issuer;
     // Otherwise one issuer could vouch for another (4.3).
-    if (document?.issuer !== issuer)
-      throw new IssuerError(`the issuer that ${at} names is not exactly this issuer`);
-    const { jwks_uri: uri } = document;
+    if (!isSame) throw new IssuerError(`the issuer that ${at} names is not exactly this issuer`);
+    const uri = document?.jwks_uri;
     if (typeof uri !== 'string' || issuerProblem(uri) !== null)
       throw new IssuerError(`the jwks_uri that ${at} names is not allowed`);
     const keys = publicKeysOf(await this.get(uri, signal));

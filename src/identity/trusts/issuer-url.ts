@@ -16,3 +16,8 @@ export function issuerProblem(text: string): string | null {
     return 'must name one tenant: https://login.microsoftonline.com/<tenant ID>/v2.0';
   return hostProblem(url);
 }
+
+/** Whether a provider may call itself `name` where it is configured as `issuer`: single sign-on lets the final slash of an origin differ. */
+export function isSameIssuer(name: unknown, issuer: string): name is string {
+  return typeof name === 'string' && URL.canParse(name) && new URL(name).href === new URL(issuer).href;
+}
