@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, realpath, rm } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
@@ -136,10 +136,22 @@ export class FolderLock {
       if (!isAbsolute(claim.socket))
         return { ...claim, socket: join(await realpath(this.folder), claim.socket) };
       // A copy of the folder names the socket of the original: that one guards another folder.
-      return basename(claim.socket).startsWith(await this.prefix()) ? claim : null;
+      if (!basename(claim.socket).startsWith(await this.prefix())) return null;
+      return (await this.isForeign(claim.socket, number)) ? null : claim;
     } catch {
       return null; // Claims are not fsynced: this one was torn by a power loss, which its owner did not survive.
     }
+  }
+
+  /**
+   * Whether a socket outside the folder is of neither the claim's user, root nor us: any user could listen there once the
+   * holder is gone. False if that cannot be determined.
+   */
+  private async isForeign(socket: string, number: number): Promise<boolean> {
+    const found = await lstat(socket).catch(() => null);
+    const claim = await lstat(this.file(number)).catch(() => null);
+    if (found === null || claim === null) return false;
+    return ![0, process.getuid?.(), claim.uid].includes(found.uid);
   }
 
   private async newSocketPath(): Promise<string> {

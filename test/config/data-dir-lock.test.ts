@@ -1,6 +1,8 @@
-import { cp, mkdir, readdir } from 'node:fs/promises';
+import { once } from 'node:events';
+import { chown, cp, mkdir, readdir, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DataDirError, openDataDir } from '../../src/platform/data-dir.js';
 import { FULL } from '../support/scale.js';
 import { Child, compileSources, removeFolder, temporaryFolder } from './processes.js';
@@ -109,6 +111,35 @@ it('works below a path too long for a socket', async () => {
   await dir.hold();
   dir.release();
 });
+
+// Only root can give files to other users.
+(process.getuid!() === 0 ? it : it.skip)(
+  'below such a path, cannot be held by a user who listens at the socket of a holder that is gone',
+  async () => {
+    const path = join(base, 'x'.repeat(122));
+    await mkdir(path);
+    const dir = await openDataDir(path);
+    await dir.hold();
+    dir.release();
+    const claim = join(path, 'lock/claim-1');
+    const { socket } = JSON.parse(await readFile(claim, 'utf8')) as { socket: string };
+    expect(dirname(socket)).toBe(tmpdir());
+    const silent = createServer().listen(socket);
+    await once(silent, 'listening');
+    try {
+      await chown(socket, 12_345, 12_345);
+      expect(await dir.holder()).toBeNull();
+      // The user who has made the claim may hold it.
+      await chown(claim, 12_345, 12_345);
+      expect(await dir.holder()).toEqual({ pid: process.pid });
+      await chown(claim, 0, 0);
+      await dir.hold();
+      dir.release();
+    } finally {
+      silent.close();
+    }
+  },
+);
 
 it('goes to exactly one of many processes, round after round of killed holders', async () => {
   for (let round = 0; round < (FULL ? 4 : 2); round += 1) {
