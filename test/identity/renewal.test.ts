@@ -131,6 +131,7 @@ it.each([
   ['means somebody else', `subject = 'another'`, 1],
   // It does not get the token of the former one.
   ['is another one', `issuer = 'https://former.example.com'`, 0],
+  ['is another one of the same host', `issuer = issuer || '/realms/former'`, 0],
 ])('ends a sign-in if the provider %s', async (_, change, requests) => {
   const { access, refresh } = await signedIn(replicas[0], issuer);
   const undo = await rows(`SELECT id, issuer, subject FROM person WHERE subject = 'jane'`);

@@ -189,8 +189,8 @@ export class OidcService {
   ): Promise<RefreshedIdentity | null> {
     const client = await import('openid-client');
     const { direct } = await this.connect();
-    // The token must not reach another provider. The issuer of several Entra tenants is a template, so origins are compared.
-    if (originOf(issuer) !== originOf(direct.serverMetadata().issuer)) return null;
+    // The token must not reach another provider.
+    if (!isNamed(issuer, direct.serverMetadata().issuer)) return null;
     const tokens = await client.refreshTokenGrant(direct, refreshToken).catch((error: unknown) => {
       if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return null;
       throw error;
@@ -290,8 +290,11 @@ export class OidcService {
   }
 }
 
-function originOf(issuer: string): string | null {
-  return URL.canParse(issuer) ? new URL(issuer).origin : null;
+/** Whether the metadata of a provider name this issuer. Those of several Entra tenants have a template: `…/{tenantid}/v2.0`. */
+function isNamed(issuer: string, named: string): boolean {
+  if (!URL.canParse(issuer)) return false;
+  const [one, other] = [new URL(issuer), new URL(named)];
+  return named.includes('{') ? one.origin === other.origin : one.href === other.href;
 }
 
 /** A claim with one group or a list of them. */
