@@ -57,7 +57,7 @@ export class SignIn1798000410000 implements MigrationInterface {
       COMMENT ON COLUMN sign_in.client_ip IS 'Address of the client, as REQUEST_LOG_CLIENT says.';
       COMMENT ON COLUMN sign_in.program IS 'User-Agent of the client, as REQUEST_LOG_CLIENT says.';
       COMMENT ON COLUMN sign_in.expires_at IS 'When the person must sign in again.';
-      COMMENT ON COLUMN sign_in.ended_at IS 'When it ended before that; none of its tokens works since. Null: it has not.';
+      COMMENT ON COLUMN sign_in.ended_at IS 'When it ended; none of its tokens works since. Null: it has not.';
       COMMENT ON COLUMN sign_in.end_reason IS 'Why it ended.';
       COMMENT ON COLUMN sign_in.idp_sid IS 'Session at the OpenID provider that it began in; null if the provider names none.';
       COMMENT ON COLUMN sign_in.idp_refresh IS 'Encrypted refresh token of the OpenID provider; null if there is none.';

@@ -8,7 +8,7 @@ import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
 import { filesHolding } from '../support/workplace.js';
 import { Browser, poll, renew, signInSettings, startDevice, USERS } from './device-flow.js';
-import { exchange, postForm, statusWith } from './exchanges.js';
+import { exchange, postForm } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
 
 let provider: RawProvider;
@@ -152,7 +152,7 @@ it('counts sign-ins from their begin to their end', async () => {
   };
   expect(await live()).toEqual([0, Number.NaN, Number.NaN]);
   const one = await signIn();
-  const two = await signIn();
+  await signIn();
   expect(await live()).toEqual([2, 2, Number.NaN]);
   // A renewal is the same sign-in.
   const renewed = await renew(postern, one.refresh_token!);
@@ -161,7 +161,6 @@ it('counts sign-ins from their begin to their end', async () => {
   expect(await live()).toEqual([1, 2, 1]);
   await rows(`UPDATE sign_in SET expires_at = now()`);
   expect(await live()).toEqual([0, 2, 1]);
-  expect(await statusWith(postern, two.access_token!)).toBe(200);
 });
 
 async function signIn() {

@@ -41,12 +41,12 @@ const rows = (sql: string) => postern.database.query<Record<string, unknown>>(sq
 const isOne = (n: number) => `id = '00000000-0000-0000-0000-${String(n).padStart(12, '0')}'`;
 
 /** Which of the first ten were deleted. */
-async function dropped(): Promise<unknown[]> {
+async function dropped(all = 10_000): Promise<unknown[]> {
   const found = await rows(`
     SELECT n FROM generate_series(1, 10) AS n WHERE NOT EXISTS (
       SELECT FROM device_request WHERE id::text LIKE '%' || lpad(n::text, 12, '0')) ORDER BY n`);
   const [count] = await rows(`SELECT count(*)::int AS all FROM device_request`);
-  expect(count).toEqual({ all: 10_000 });
+  expect(count).toEqual({ all });
   return found.map(({ n }) => n);
 }
 
@@ -68,6 +68,20 @@ describe('while 10,000 sign-ins are pending', () => {
     await locks.other.query(`SELECT FROM device_request WHERE ${isOne(1)} FOR UPDATE`);
     expect((await startDevice(postern)).status).toBe(200);
     expect(await dropped()).toEqual([2]);
+  });
+
+  it('of which a network has 100, a new one of it waits for no other that deletes the oldest of these', async () => {
+    const address = { 'x-forwarded-for': '192.0.2.7' };
+    await startDevice(postern, '', address);
+    await rows(`
+      DELETE FROM device_request WHERE id NOT IN (SELECT id FROM device_request ORDER BY expires_at LIMIT 99)
+        AND client_network NOT IN (SELECT client_network FROM device_request ORDER BY id DESC LIMIT 1)`);
+    await rows(`
+      UPDATE device_request SET client_network = (SELECT client_network FROM device_request ORDER BY id DESC LIMIT 1)`);
+    await locks.other.query('BEGIN');
+    await locks.other.query(`SELECT FROM device_request WHERE ${isOne(2)} FOR UPDATE`);
+    expect((await startDevice(postern, '', address)).status).toBe(200);
+    expect(await dropped(100)).toEqual([1, 3]);
   });
 
   it('of which all are opened, a new one deletes the oldest that nobody has signed in with', async () => {

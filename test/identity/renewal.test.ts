@@ -241,6 +241,10 @@ it.each([
   await gateway.app.get(SignInRetention).run();
   await Promise.all(replicas.map((replica) => soon(async () => (await statusWith(replica, access)) === 401)));
   expect(await newest()).toMatchObject({ id, ended: true, end_reason: 'over', idp_refresh: null });
+  // An earlier version kept it.
+  await rows(`UPDATE sign_in SET idp_refresh = '\\x00' WHERE id = $1`, [id]);
+  await gateway.app.get(SignInRetention).run();
+  expect(await newest()).toMatchObject({ id, idp_refresh: null });
   await admin('PATCH', '/teams/default', { sign_in: {} });
   expect(await seen()).toMatchObject({ listed: false });
   const [{ past } = {}] = await rows('SELECT ended_at < now() AS past FROM sign_in WHERE id = $1', [id]);

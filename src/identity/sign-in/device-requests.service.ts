@@ -42,15 +42,15 @@ const oldest = (which: string) => `
  */
 const START = `
   WITH mine AS MATERIALIZED (
-    SELECT id, opened_at FROM device_request
-    WHERE client_network = ANY ($5::text[]) AND state = 'pending' AND expires_at > now() ORDER BY created_at, id),
+    SELECT count(*) >= ${MOST_OF_NETWORK} AS is_full FROM device_request
+    WHERE client_network = ANY ($5::text[]) AND state = 'pending' AND expires_at > now()),
   pending AS MATERIALIZED (
     SELECT count(*) = ${MOST_PENDING} AS is_full FROM (
       SELECT FROM device_request WHERE state = 'pending' AND expires_at > now() LIMIT ${MOST_PENDING}) counted),
   dropped AS (
     DELETE FROM device_request WHERE id = CASE
-      WHEN (SELECT count(*) FROM mine) >= ${MOST_OF_NETWORK}
-        THEN (SELECT id FROM mine WHERE opened_at IS NULL LIMIT 1)
+      WHEN (SELECT is_full FROM mine)
+        THEN ${oldest('client_network = ANY ($5::text[]) AND opened_at IS NULL')}
       WHEN (SELECT is_full FROM pending)
         THEN COALESCE(${oldest('opened_at IS NULL')}, ${oldest('person_id IS NULL')})
     END
@@ -60,7 +60,7 @@ const START = `
       (id, device_digest, user_code_digest, surface, client_network, client_ip, program, interval_s, expires_at)
     SELECT $1, $2, $3, $4, ($5::text[])[1], $6, $7, ${POLL_SECONDS}, now() + interval '${REQUEST_SECONDS} seconds'
     WHERE EXISTS (SELECT FROM dropped)
-      OR (SELECT count(*) FROM mine) < ${MOST_OF_NETWORK} AND NOT (SELECT is_full FROM pending)
+      OR NOT (SELECT is_full FROM mine) AND NOT (SELECT is_full FROM pending)
     RETURNING 1)
   SELECT is_full, EXISTS (SELECT FROM started) AS is_started FROM pending`;
 
@@ -192,7 +192,7 @@ export class DeviceRequests {
       ];
       try {
         const [result] = await this.dataSource.query<[Started]>(START, values);
-        if (result.is_full) this.logFull();
+        if (result.is_full) this.logFull(result.is_started);
         if (result.is_started) return { deviceCode, userCode };
         throw new OauthError('temporarily_unavailable', 'Too many sign-ins at a time. Try again.', 503, 30);
       } catch (error) {
@@ -202,12 +202,13 @@ export class DeviceRequests {
     }
   }
 
-  private logFull(): void {
+  private logFull(isStarted: boolean): void {
     const now = performance.now();
     if (now - this.fullAt < LOG_MS) return;
     this.fullAt = now;
     this.logger.warn(
-      `${MOST_PENDING} sign-ins of clients are pending: each new one deletes the oldest that nobody has opened (logged once a minute)`,
+      `${MOST_PENDING} sign-ins of clients are pending: ` +
+        `${isStarted ? 'each new one deletes the oldest in which nobody has signed in' : 'new ones are rejected'} (logged once a minute)`,
     );
   }
 

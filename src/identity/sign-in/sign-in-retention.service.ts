@@ -9,7 +9,7 @@ const DELETE = [
   deleteSome('sign_in', 'id', `ended_at < now() - interval '90 days'`),
 ];
 
-/** Sign-ins that END_OVER ends at most. */
+/** Sign-ins that one statement ends or changes at most. */
 const ROWS = 1_000;
 
 /** Their last tokens end too, and a team that allows more days again does not revive them. */
@@ -21,6 +21,12 @@ const END_OVER = `
     ORDER BY si.id LIMIT ${ROWS} FOR NO KEY UPDATE OF si SKIP LOCKED)
   UPDATE sign_in si SET ended_at = over.at, end_reason = 'over', idp_refresh = NULL FROM over WHERE si.id = over.id`;
 
+/** Of those that an earlier version has ended: it kept the refresh token of the provider. */
+const FORGET_REFRESH = `
+  UPDATE sign_in SET idp_refresh = NULL WHERE id IN (
+    SELECT id FROM sign_in WHERE ended_at IS NOT NULL AND idp_refresh IS NOT NULL
+    ORDER BY id LIMIT ${ROWS} FOR NO KEY UPDATE SKIP LOCKED)`;
+
 /** Ends sign-ins that are over, and deletes them 90 days after their end, and what they were begun and renewed with after a day. */
 @Injectable()
 export class SignInRetention extends Retention {
@@ -28,12 +34,13 @@ export class SignInRetention extends Retention {
   protected readonly failure = 'Old sign-ins could not be ended or deleted';
 
   async run(): Promise<void> {
-    await this.repeat(async () => {
-      const [, ended] = await this.dataSource.transaction((manager) =>
-        manager.query<[object[], number]>(END_OVER),
-      );
-      return ended === ROWS;
-    });
+    for (const statement of [END_OVER, FORGET_REFRESH])
+      await this.repeat(async () => {
+        const [, changed] = await this.dataSource.transaction((manager) =>
+          manager.query<[object[], number]>(statement),
+        );
+        return changed === ROWS;
+      });
     for (const statement of DELETE) await this.repeatDelete(statement);
   }
 }

@@ -48,7 +48,7 @@ export class SignIn {
   @Column('timestamptz', {
     name: 'ended_at',
     nullable: true,
-    comment: 'When it ended before that; none of its tokens works since. Null: it has not.',
+    comment: 'When it ended; none of its tokens works since. Null: it has not.',
   })
   endedAt!: Date | null;
 

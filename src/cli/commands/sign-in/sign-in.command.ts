@@ -49,8 +49,8 @@ async function signIn(given: string, out: Output): Promise<void> {
   const store = new CredentialStore();
   await store.alone(async () => {
     const former = await store.get(url);
-    if (former !== undefined) await endFormer(url, former);
     await store.save(url, signIn);
+    if (former !== undefined) await endFormer(url, former);
   });
   const who = signIn.email === null ? '' : ` as ${text(signIn.email)}`;
   out.result({ url, email: signIn.email }, () => `Signed in to ${url}${who}.`);
