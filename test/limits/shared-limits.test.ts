@@ -471,7 +471,14 @@ describe('a budget for each session', () => {
       [...own, 200],
       [...ofTeam, 402],
     ] as [Issued, Issued, number][]) {
-      await untilRejected(() => of(one), 5);
+      // On a busy machine, a call is rejected while more is reserved for those before it than they cost: then another fits.
+      let [admitted, all] = [0, 0];
+      do {
+        ({ admitted } = await untilRejected(() => of(one), 5));
+        all += admitted;
+        await rowsOf(one.id, all);
+        await expectExact();
+      } while (admitted > 0);
       expect((await of(other)).status).toBe(status);
     }
   });
