@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DataDirError, openDataDir } from '../../src/platform/data-dir.js';
+import { itNeeding } from '../support/needing.js';
 import { FULL } from '../support/scale.js';
 import { Child, compileSources, removeFolder, temporaryFolder } from './processes.js';
 
@@ -112,8 +113,8 @@ it('works below a path too long for a socket', async () => {
   dir.release();
 });
 
-// Only root can give files to other users.
-(process.getuid!() === 0 ? it : it.skip)(
+itNeeding(
+  process.getuid!() === 0 ? null : 'only root can give files to other users',
   'below such a path, cannot be held by a user who listens at the socket of a holder that is gone',
   async () => {
     const path = join(base, 'x'.repeat(122));

@@ -90,7 +90,7 @@ export class IssuerKeys {
    *
    * @throws RejectedToken unknown_key, or keys_unavailable
    */
-  async find(trust: Signer, { kid, alg }: IdentityToken) {
+  private async find(trust: Signer, { kid, alg }: IdentityToken) {
     const unknown = () => new RejectedToken('unknown_key', 'no key of the issuer has its kid and algorithm');
     if (trust.jwks !== null) {
       const key = await this.storedKeys(trust).find(kid, alg);
