@@ -23,6 +23,8 @@ export class OpenIdProvider {
   groupsInIdTokens = true;
   /** Whether it gives an ID token with new tokens for a refresh token. */
   idTokensAtRefresh = true;
+  /** Whom its user info names; null: the user whom it is asked about. */
+  subjectOfUserInfo: string | null = null;
   /** Its keys cannot be read. */
   hidesKeys = false;
   /** Changes the nonce that the provider sees. */
@@ -97,6 +99,8 @@ export class OpenIdProvider {
       const { oidc, body } = ctx as { oidc?: { params?: Record<string, unknown> }; body: unknown };
       if (oidc?.params?.grant_type === 'refresh_token' && !started.idTokensAtRefresh)
         delete (body as { id_token?: string }).id_token;
+      if (ctx.path === '/me' && started.subjectOfUserInfo !== null)
+        (body as Claims).sub = started.subjectOfUserInfo;
     });
     const handle = provider.callback();
     const server = createServer((req, res) => {

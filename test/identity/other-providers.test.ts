@@ -78,6 +78,20 @@ it.each([true, false])(
   },
 );
 
+it.each([true, false])(
+  'user info of somebody else ends a sign-in, as their ID token does; ID token: %p',
+  async (has) => {
+    await start({ refresh: true });
+    issuer.groupsInIdTokens = false;
+    issuer.idTokensAtRefresh = has;
+    const { access, refresh } = await signedIn(postern, issuer);
+    issuer.subjectOfUserInfo = 'heir';
+    expect(await renew(postern, refresh)).toMatchObject(ENDED);
+    expect(await lastSignIn()).toMatchObject({ ended: true, end_reason: 'provider' });
+    await soon(async () => (await statusWith(postern, access)) === 401);
+  },
+);
+
 it('if the provider says nothing of the person at a renewal, a sign-in ends after 8 hours', async () => {
   await start({ refresh: true, userinfo: false });
   issuer.idTokensAtRefresh = false;
