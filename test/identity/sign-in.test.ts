@@ -323,3 +323,22 @@ it('with SIGN_IN=off, nothing is issued, but tokens go on until they end or an a
   for (const { access } of [one, other]) await soon(async () => (await statusWith(off, access)) === 401);
   await off.stop();
 });
+
+it('with SIGN_IN=off, a refresh token ends its sign-in while a trust opens the endpoints, also with a token below /p', async () => {
+  const off = await startTestGateway({ PROVIDER_URL: provider.url, SIGN_IN: 'off' }, postern.database);
+  await off.admin('POST', '/keys', { team: 'default', name: 'ci', secret: false });
+  const trust = { key: 'default/ci', issuer: 'https://issuer.example.com', audience: 'x', claims: { sub: ['y'] } };
+  await off.admin('POST', '/trusts', { name: 'job', ...trust });
+  for (const [base, withToken] of [
+    ['', false],
+    ['/p/default', false],
+    ['/p/default', true],
+  ] as const) {
+    const { access, refresh } = await signedIn(postern, issuer, 'both', 'research');
+    const headers: Record<string, string> = withToken ? { authorization: `Bearer ${access}` } : {};
+    const { status } = await postForm(`${off.url}${base}/oauth/revoke`, { token: refresh }, headers);
+    expect([base, withToken, status]).toEqual([base, withToken, 200]);
+    await soon(async () => (await statusWith(off, access)) === 401);
+  }
+  await off.stop();
+});
