@@ -327,7 +327,12 @@ it('with SIGN_IN=off, nothing is issued, but tokens go on until they end or an a
 it('with SIGN_IN=off, a refresh token ends its sign-in while a trust opens the endpoints, also with a token below /p', async () => {
   const off = await startTestGateway({ PROVIDER_URL: provider.url, SIGN_IN: 'off' }, postern.database);
   await off.admin('POST', '/keys', { team: 'default', name: 'ci', secret: false });
-  const trust = { key: 'default/ci', issuer: 'https://issuer.example.com', audience: 'x', claims: { sub: ['y'] } };
+  const trust = {
+    key: 'default/ci',
+    issuer: 'https://issuer.example.com',
+    audience: 'x',
+    claims: { sub: ['y'] },
+  };
   await off.admin('POST', '/trusts', { name: 'job', ...trust });
   for (const [base, withToken] of [
     ['', false],
