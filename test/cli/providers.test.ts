@@ -234,6 +234,19 @@ describe('postern providers, with the credentials of clouds', () => {
     ];
     const added = await cli(['add', 'keyless-claude', '--preset', 'anthropic', ...federation, ...ids]);
     expect(added).toMatchObject({ code: 0, stderr: expect.not.stringContaining('Secret') as string });
+    // The setting may follow.
+    const must = (name: string) =>
+      `IDENTITY_TOKEN_FILES must name the identity token "${name}" on every replica`;
+    expect(added.stdout).toContain(must('claude'));
+    const other = await cli(['update', 'keyless-claude', '--identity-token', 'other']);
+    expect([other.code, other.stdout]).toEqual([0, expect.stringContaining(must('other'))]);
+    const back = await cli(['update', 'keyless-claude', '--identity-token', 'claude', '--quiet']);
+    expect(back.stdout).not.toContain('IDENTITY_TOKEN_FILES');
+    const path = await cli(['update', 'keyless-claude', '--identity-token', '/var/run/token']);
+    expect([path.code, path.stderr]).toEqual([
+      1,
+      expect.stringContaining('--identity-token must be a name in IDENTITY_TOKEN_FILES'),
+    ]);
     expect(await shown('keyless-claude')).toMatchObject({
       url: 'https://api.anthropic.com',
       auth: 'anthropic-federation',

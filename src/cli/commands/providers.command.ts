@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { Page } from '../../database/page.js';
 import { cliCommand } from '../../platform/cli-command.js';
+import type { AuthSettings } from '../../providers/credentials/auth-kinds.js';
 import { PRESETS } from '../../providers/presets.js';
 import type { ProbeResult, ProviderView } from '../../providers/providers.schema.js';
 import type { TeamView } from '../../teams/teams.schema.js';
@@ -220,9 +221,19 @@ async function add(session: Session, options: AddOptions, name?: string) {
     out.note(
       'Callers send the gateway key as x-gateway-key, and their own credential as the provider expects it.',
     );
+  noteIdentityToken(out, settings);
   out.note(
     `Send calls to ${byDefault}/p/${provider.name}/…\nTest it: ${cliCommand(`providers test ${provider.name}`)}`,
   );
+}
+
+/** The name is not checked: the setting of a replica may follow. */
+function noteIdentityToken(out: Session['out'], settings: AuthSettings | undefined): void {
+  const name = settings?.identity_token;
+  if (name !== undefined)
+    out.note(
+      `IDENTITY_TOKEN_FILES must name the identity token "${name}" on every replica: calls fail without it.`,
+    );
 }
 
 async function authOf(api: Session['api'], name: string): Promise<string> {
@@ -269,6 +280,7 @@ async function update(
       : {};
   const provider = await api.patch<ProviderView>(path('providers', name!), { ...change, ...secret });
   out.result(provider, () => `Updated provider ${provider.name} (${provider.url}).`);
+  noteIdentityToken(out, change.auth_settings);
   if (asks === true) out.note(`Test it: ${cliCommand(`providers test ${provider.name}`)}`);
 }
 
