@@ -71,7 +71,7 @@ describe('without a provider', () => {
   it('neither when Postgres is reached only after the start', async () => {
     const forwarder = await TcpForwarder.to(empty.url);
     const gateway = workplace.gateway({ DATABASE_URL: forwarder.url });
-    await gateway.ready();
+    await gateway.listening();
     expect(gateway.process.stdout).not.toContain('no provider yet');
     await forwarder.open();
     await gateway.firstKey();

@@ -76,7 +76,7 @@ it('keeps the rows of calls that ended while Postgres was unavailable, over a ki
 
   // Started and stopped without Postgres: nothing may be thrown away.
   const cutOff = start(forwarder.url);
-  await cutOff.ready();
+  await cutOff.listening();
   expect(await cutOff.stop()).toEqual({ code: 0, signal: null });
   expect(await rows()).toEqual([]);
 

@@ -39,7 +39,7 @@ const ready = async (url: string) => {
 it('starts without Postgres, says so, and comes to itself when Postgres does', async () => {
   const forwarder = await TcpForwarder.to(database.url);
   const gateway = workplace.gateway({ DATABASE_URL: forwarder.url, PROVIDER_URL: provider.url });
-  const url = await gateway.ready();
+  const url = await gateway.listening();
   expect((await fetch(`${url}/health/live`)).status).toBe(200);
   expect(await ready(url)).toMatchObject({ status: 503, reasons: ['the database is not ready'] });
   const rejected = await call(url, generateKey());
@@ -71,7 +71,7 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
 it('exits when the Postgres that came turns out to be the wrong one', async () => {
   const forwarder = await TcpForwarder.to(database.url.replace(/[^/]+$/, 'no_such_database'));
   const gateway = workplace.gateway({ DATABASE_URL: forwarder.url });
-  await gateway.ready();
+  await gateway.listening();
   await forwarder.open();
   expect(await gateway.process.ended).toEqual({ code: 1, signal: null });
   expect(gateway.process.stderr).toMatch(/^postern: The database named by DATABASE_URL does not exist\./m);
@@ -81,7 +81,7 @@ it('exits when the Postgres that came turns out to be the wrong one', async () =
 it('leaves pending migrations alone with MIGRATE=off and goes on once somebody ran them', async () => {
   const settings = { DATABASE_URL: database.url, PROVIDER_URL: provider.url, MIGRATE: 'off' };
   const gateway = workplace.gateway(settings);
-  const url = await gateway.ready();
+  const url = await gateway.listening();
   await gateway.process.until(/migrations are pending and MIGRATE=off; run "\S*postern migrate"/);
   expect((await ready(url)).status).toBe(503);
   const tables = await database.query("SELECT FROM pg_tables WHERE tablename = 'request_log'");

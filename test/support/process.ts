@@ -149,8 +149,13 @@ export class GatewayProcess {
 
   private constructor(readonly process: Process) {}
 
-  /** Waits until it serves, with Postgres or without. @returns its URL */
+  /** Waits until it serves and has reached Postgres. @returns its URL */
   async ready(): Promise<string> {
+    return (await this.process.until(/^postern: ready on ([^\s;]+)/m))[1]!;
+  }
+
+  /** Waits until it serves, with Postgres or without. @returns its URL */
+  async listening(): Promise<string> {
     return (await this.process.until(/^postern: (?:ready|listening) on ([^\s;]+)/m))[1]!;
   }
 
