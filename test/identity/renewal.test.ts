@@ -8,7 +8,7 @@ import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
-import { renew, signedIn, signInSettings, USERS } from './device-flow.js';
+import { Browser, poll, renew, signedIn, signInSettings, startDevice, USERS } from './device-flow.js';
 import { statusWith } from './exchanges.js';
 
 const ENDED = { status: 400, error: 'invalid_grant' };
@@ -249,6 +249,34 @@ it.each([
   expect(await seen()).toMatchObject({ listed: false });
   const [{ past } = {}] = await rows('SELECT ended_at < now() AS past FROM sign_in WHERE id = $1', [id]);
   expect(past).toBe(true);
+});
+
+it('deletes the token of the provider of a request that nobody redeemed in time', async () => {
+  const begin = async () => {
+    const { body } = await startDevice(replicas[0]);
+    await new Browser(replicas[0]).signIn(issuer, body.user_code, 'jane');
+    const [{ id } = {}] = await rows(`SELECT id FROM device_request WHERE device_digest = sha256($1)`, [
+      Buffer.from(body.device_code),
+    ]);
+    return { id, code: body.device_code };
+  };
+  const late = await begin();
+  const other = await begin();
+  const kept = async () =>
+    rows('SELECT id FROM device_request WHERE idp_refresh IS NOT NULL AND id IN ($1, $2)', [
+      late.id,
+      other.id,
+    ]);
+  expect(await kept()).toHaveLength(2);
+  await rows('UPDATE device_request SET expires_at = now() WHERE id = $1', [late.id]);
+  await replicas[0].gateway.app.get(SignInRetention).run();
+  expect(await kept()).toEqual([{ id: other.id }]);
+  expect(await poll(replicas[0], late.code)).toMatchObject({ status: 400, error: 'expired_token' });
+  // One that is redeemed in time keeps it, and asks the provider with it.
+  const { refresh_token: refresh } = await poll(replicas[0], other.code);
+  const asked = issuer.tokenRequests;
+  expect((await renew(replicas[1], refresh!)).status).toBe(200);
+  expect(issuer.tokenRequests).toBe(asked + 1);
 });
 
 it('gives no token that works longer than the days of its team', async () => {

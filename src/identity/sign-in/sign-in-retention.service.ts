@@ -21,11 +21,19 @@ const END_OVER = `
     ORDER BY si.id LIMIT ${ROWS} FOR NO KEY UPDATE OF si SKIP LOCKED)
   UPDATE sign_in si SET ended_at = over.at, end_reason = 'over', idp_refresh = NULL FROM over WHERE si.id = over.id`;
 
-/** Of those that an earlier version has ended: it kept the refresh token of the provider. */
-const FORGET_REFRESH = `
-  UPDATE sign_in SET idp_refresh = NULL WHERE id IN (
-    SELECT id FROM sign_in WHERE ended_at IS NOT NULL AND idp_refresh IS NOT NULL
+/** Deletes refresh tokens of the provider that nothing uses any more. */
+const forgetRefresh = (table: string, condition: string) => `
+  UPDATE ${table} SET idp_refresh = NULL WHERE id IN (
+    SELECT id FROM ${table} WHERE ${condition} AND idp_refresh IS NOT NULL
     ORDER BY id LIMIT ${ROWS} FOR NO KEY UPDATE SKIP LOCKED)`;
+
+const CHANGE = [
+  END_OVER,
+  // Of those that an earlier version has ended: it kept the token.
+  forgetRefresh('sign_in', 'ended_at IS NOT NULL'),
+  // Of requests that were not redeemed in time. Their rows stay for a day.
+  forgetRefresh('device_request', 'expires_at <= now()'),
+];
 
 /** Ends sign-ins that are over, and deletes them 90 days after their end, and what they were begun and renewed with after a day. */
 @Injectable()
@@ -34,7 +42,7 @@ export class SignInRetention extends Retention {
   protected readonly failure = 'Old sign-ins could not be ended or deleted';
 
   async run(): Promise<void> {
-    for (const statement of [END_OVER, FORGET_REFRESH])
+    for (const statement of CHANGE)
       await this.repeat(async () => {
         const [, changed] = await this.dataSource.transaction((manager) =>
           manager.query<[object[], number]>(statement),
