@@ -1,3 +1,4 @@
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { call, fieldsOf } from './call.js';
 
@@ -196,7 +197,7 @@ describe('/admin/v1/keys', () => {
     expect(Object.keys(first.body)).toEqual(SHAPE);
     expect(first.body.revoked_at).toMatch(/Z$/);
     expect((await call(postern, 'POST', `/keys/${body.id}/revoke`, {})).body).toEqual(first.body);
-    expect((await fetch(`${postern.url}/v1/models`, { headers })).status).toBe(401);
+    await eventually(async () => (await fetch(`${postern.url}/v1/models`, { headers })).status === 401);
   });
 
   it('filters by team, prefix and status', async () => {

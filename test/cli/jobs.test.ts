@@ -69,6 +69,7 @@ describe('postern jobs', () => {
       stderr: expect.stringContaining('there is no such job') as string,
     });
 
+    jobs.provider.paths.set('GET /v1/batches/batch_gone', { status: 401, json: {} });
     const checked = await cli('check', gone);
     expect(checked).toMatchObject({
       code: 0,

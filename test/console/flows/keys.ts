@@ -45,7 +45,8 @@ export function keyFlows(gateway: ConsoleGateway): void {
       await page.reload();
       await settled(page);
       const cells = await row.getByRole('cell').allInnerTexts();
-      return cells[5] === '1' ? cells : undefined;
+      // A row that was not priced in time gets its cost later.
+      return cells[5] === '1' && cells[6] !== '–' ? cells : undefined;
     });
     const { cost } = await gateway.database.find<{ cost: string }>(
       `SELECT sum(cost_usd)::text AS cost FROM request_log JOIN gateway_key k ON k.id = key_id WHERE k.name = 'flow'`,
