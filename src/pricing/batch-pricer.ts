@@ -30,8 +30,11 @@ import { costBounds } from './costs/cost-bounds.js';
 import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
-/** A batch of rows waits at most this long for prices that are not in memory. */
-const PRICE_TIMEOUT_MS = 250;
+/** A test lengthens it. */
+export const PATIENCE = {
+  /** How long a batch of rows waits for prices that are not in memory. */
+  pricesMs: 250,
+};
 /** No call costs more: a provider that reports more is mistaken. */
 const MAX_REPORTED_NANO = 10_000n * 10n ** BigInt(COST_SCALE);
 /** Providers beyond this number share one entry of the metrics. */
@@ -104,12 +107,12 @@ export class BatchPricer implements RowPricer {
 
   /** Waits for prices, and until the models without one are stored: a later price then finds the rows. */
   private async priceLate(unknown: readonly LogRow[], saving: Promise<void> | null): Promise<void> {
-    const until = performance.now() + PRICE_TIMEOUT_MS;
+    const until = performance.now() + PATIENCE.pricesMs;
     try {
       const models = unknown.flatMap((row) =>
         modelsOf(row.model, usageOf(row)).map((model) => ({ provider: row.provider, model })),
       );
-      if (models.length > 0) await withTimeout(PRICE_TIMEOUT_MS, this.resolver.load(models));
+      if (models.length > 0) await withTimeout(PATIENCE.pricesMs, this.resolver.load(models));
       for (const row of unknown) {
         const prices = row.model === null ? undefined : this.resolver.known(row.provider, row.model);
         this.set(row, prices, this.figuresOf(row.provider));

@@ -1,3 +1,4 @@
+import { PATIENCE } from '../../src/pricing/batch-pricer.js';
 import { CatalogService } from '../../src/pricing/catalog.service.js';
 import { CostRepair } from '../../src/pricing/cost-repair.service.js';
 import { LogWriter } from '../../src/request-log/writer/log-writer.js';
@@ -44,15 +45,9 @@ const OPENAI = {
 };
 const repair = () => priced.gateway.gateway.app.get(CostRepair);
 
-/** The first call of a model waits for the catalog at most 250 ms, which a busy machine may exceed: then it is repaired. */
-async function catalogCall(provider: string, model: string, usage: object): Promise<Record<string, unknown>> {
-  await admin('GET', `/prices/resolve?provider=${provider}&model=${model}`);
-  return priced.call(provider, model, usage);
-}
-
 describe('the cost of a call', () => {
   it('comes from the catalog, which is asked once for a model', async () => {
-    const row = await catalogCall('openai', 'gpt-4o-mini', OPENAI);
+    const row = await priced.call('openai', 'gpt-4o-mini', OPENAI);
     // 600 × 0.15 + 400 × 0.075 + 200 × 0.60 USD per million.
     expect(row).toMatchObject({ cost_usd: '0.000240000', repaired_at: null });
     const prices = await query<Price>("SELECT * FROM price WHERE model = 'gpt-4o-mini'");
@@ -75,7 +70,7 @@ describe('the cost of a call', () => {
       output_tokens: 50,
     };
     // 100 × 3 + 2,000 × 0.30 + 300 × 3.75 + 200 × 6 + 50 × 15 USD per million.
-    expect(await catalogCall('claude', 'claude-sonnet-4-5', usage)).toMatchObject({
+    expect(await priced.call('claude', 'claude-sonnet-4-5', usage)).toMatchObject({
       cost_usd: '0.003975000',
     });
   });
@@ -96,7 +91,7 @@ describe('the cost of a call', () => {
   });
 
   it.each([0, 0.5, 1e300])('is computed from its tokens if another provider claims %d', async (cost) => {
-    expect(await catalogCall('openai', 'gpt-4o-mini', { ...OPENAI, cost })).toMatchObject({
+    expect(await priced.call('openai', 'gpt-4o-mini', { ...OPENAI, cost })).toMatchObject({
       cost_usd: '0.000240000',
       price_id: expect.any(String) as string,
     });
@@ -278,7 +273,9 @@ describe('a model without a price', () => {
       await released;
       return resolve(...asked);
     };
+    const patience = jest.replaceProperty(PATIENCE, 'pricesMs', 250);
     const row = await priced.call('slow', 'mistral-large-latest', OPENAI);
+    patience.restore();
     expect(row).toMatchObject({ cost_usd: null, price_id: null });
     expect(await query("SELECT FROM unpriced_model WHERE model = 'mistral-large-latest'")).toHaveLength(1);
     release();

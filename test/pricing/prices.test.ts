@@ -45,11 +45,7 @@ const admin = <T = Price>(method: string, path: string, body?: unknown) =>
   priced.gateway.admin<T>(method, path, body);
 const resolve = (provider: string, model: string, at = '') =>
   admin<Resolution>('GET', `/prices/resolve?provider=${provider}&model=${model}${at && `&at=${at}`}`);
-/** The first row of a model waits for its price at most 250 ms, which a busy machine may exceed. */
-async function callPriced(model: string) {
-  await resolve('local', model);
-  return priced.call('local', model, USAGE);
-}
+const callPriced = (model: string) => priced.call('local', model, USAGE);
 const query = <T extends object>(text: string, values: unknown[] = []) =>
   priced.gateway.database.query<T>(text, values);
 const USAGE = { prompt_tokens: 1_000_000, completion_tokens: 0 };

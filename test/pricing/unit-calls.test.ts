@@ -33,9 +33,8 @@ const respondJson = (json: object) => {
   respond = (socket) => void socket.write(answer('200 OK', JSON_TYPE, JSON.stringify(json)));
 };
 
-/** Calls the provider once its price is in memory. @returns the row */
+/** Calls the provider. @returns the row */
 async function call(name: string, path: string, body: Record<string, unknown>) {
-  await gateway.admin('GET', `/prices/resolve?provider=${name}&model=${String(body.model)}`);
   const response = await fetch(`${gateway.url}/p/${name}/v1/${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -20,8 +20,6 @@ beforeAll(async () => {
     ['mine', null],
   ])
     await gateway.admin('POST', '/providers', { name, url: provider.url, secret: null, catalog });
-  for (const model of ['gpt-realtime', 'gpt-5.5', 'gpt-5-mini'])
-    await gateway.admin('GET', `/prices/resolve?provider=openai&model=${model}`);
   key = await gateway.createKey({ websockets: true });
 });
 afterAll(async () => {
