@@ -65,6 +65,7 @@ it('deletes what is old in one of the processes', async () => {
       new OldRows(null as never, { notReady: null } as DatabaseService, jobs, { worker: 1 } as Settings),
   );
   for (const one of all) one.onInterval();
+  await eventually(() => all.every((one) => Reflect.get(one, 'running') === null));
   await Promise.all(all.map((one) => one.onApplicationShutdown()));
   expect(all.map(({ runs }) => runs).sort()).toEqual([0, 0, 1]);
 });

@@ -9,7 +9,7 @@ beforeAll(async () => {
   proxy = await EgressProxy.start();
   wire = await Wire.start({
     UPSTREAM_PROXY_URL: `http://user:p%40ss@${proxy.host}`,
-    UPSTREAM_CONNECT_TIMEOUT_MS: '200',
+    UPSTREAM_CONNECT_TIMEOUT_MS: '2000',
   });
 });
 afterAll(async () => {

@@ -8,7 +8,7 @@ let port: number;
 beforeAll(async () => {
   server = createServer((req, res) => {
     res.on('close', () => {
-      if (!req.complete) lingerOverUnreadBody(req, 200);
+      if (!req.complete) lingerOverUnreadBody(req, 2_000);
     });
     res.end('enough');
   });

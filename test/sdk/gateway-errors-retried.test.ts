@@ -1,4 +1,3 @@
-import { createServer, type AddressInfo } from 'node:net';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { createDatabase, type TestDatabase } from '../support/database.js';
@@ -6,6 +5,7 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TcpForwarder } from '../support/tcp-forwarder.js';
+import { unusedPort } from '../support/unused-port.js';
 import { reject, type Sdk, SDKS } from './rejections.js';
 
 const BOTH: Sdk[] = ['openai', 'anthropic'];
@@ -19,7 +19,7 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   provider = await RawProvider.start(() => {});
-  gateway = await startTestGateway({ PROVIDER_URL: provider.url, UPSTREAM_HEADERS_TIMEOUT_MS: '50' });
+  gateway = await startTestGateway({ PROVIDER_URL: provider.url });
 });
 afterAll(async () => {
   await gateway.stop();
@@ -50,14 +50,6 @@ async function loggedRetries(from: TestGateway, code: string, rows: number): Pro
   return logged.map((row) => row.sdk_retry_count);
 }
 
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** Both SDKs ask three times, by their own policy, and raise their class for the status. */
 async function expectThreeAttempts(from: TestGateway, status: number, code: string, type: string) {
   const [openai, anthropic] = await Promise.all(
@@ -78,7 +70,7 @@ async function expectThreeAttempts(from: TestGateway, status: number, code: stri
 }
 
 it('502 upstream_unreachable', async () => {
-  const lonely = await startTestGateway({ PROVIDER_URL: `http://127.0.0.1:${await closedPort()}` });
+  const lonely = await startTestGateway({ PROVIDER_URL: `http://127.0.0.1:${await unusedPort()}` });
   await expectThreeAttempts(lonely, 502, 'upstream_unreachable', 'api_error');
   await lonely.stop();
 });
@@ -96,9 +88,11 @@ it('502 upstream_invalid_response: each attempt is one request upstream', async 
 it('504 upstream_timeout: each attempt is one request upstream, and none is left open', async () => {
   const before = provider.requests.length;
   provider.script = (req) => req.closed;
-  await expectThreeAttempts(gateway, 504, 'upstream_timeout', 'timeout_error');
+  const hasty = await startTestGateway({ PROVIDER_URL: provider.url, UPSTREAM_HEADERS_TIMEOUT_MS: '50' });
+  await expectThreeAttempts(hasty, 504, 'upstream_timeout', 'timeout_error');
   expect(provider.requests.length - before).toBe(6);
   await Promise.all(provider.requests.slice(before).map(({ closed }) => closed));
+  await hasty.stop();
 });
 
 it.each(BOTH)('a temporary error costs the application nothing (%s)', async (sdk) => {
