@@ -108,12 +108,12 @@ it.each([
   const next = site.gateway({});
   await next.ready();
   const read = () =>
-    site.database.query(
+    site.database.query<Record<string, unknown>>(
       'SELECT outcome, request_bytes, cost_usd, cost_low_usd, cost_high_usd FROM request_log',
     );
   const found = await eventually(async () => {
     const all = await read();
-    return all.length > 0 && all;
+    return all.length > 0 && all[0]!.cost_low_usd !== null && all;
   });
   expect(found).toEqual([
     {

@@ -60,14 +60,14 @@ it('repeats an attempt during which its process is killed', async () => {
   await spend(database, await createKey(await started.ready()), '9');
   await receiver.until(2);
   await started.process.kill();
-  receiver.delayMs = 0;
-  const next = start();
-  await next.ready();
   // Not before it is due: the process could still be at it.
   const [row] = await database.query<{ due: boolean }>(
     'SELECT next_attempt_at > attempted_at AS due FROM webhook_delivery WHERE delivered_at IS NULL',
   );
   expect(row).toEqual({ due: true });
+  receiver.delayMs = 0;
+  const next = start();
+  await next.ready();
   await hasten(database);
   const requests = (await receiver.until(3)).slice(1);
   expect(requests.map((request) => verified(request, secret).type)).toEqual([

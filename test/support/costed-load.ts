@@ -9,7 +9,7 @@ import { Workplace } from './workplace.js';
 
 /** USD per million tokens. */
 const PRICE = { input: '0.123457', cached_input: '0.061729', output: '7.654321' };
-const READY_MS = 120_000;
+const READY_MS = 150_000;
 
 interface Replica {
   workplace: Workplace;
@@ -153,7 +153,8 @@ export async function costedLoad(calls: number, clients: number, count: number):
       );
       const logged = new Set(found.map(({ idempotency_key: call }) => Number(call)));
       // Calls that broke off may have rows too: their number says nothing.
-      return [...answered].every((n) => logged.has(n)) && found;
+      const isPriced = found.every((row) => row.prompt_tokens === null || row.cost_usd !== null);
+      return isPriced && [...answered].every((n) => logged.has(n)) && found;
     }, READY_MS);
     const seen = new Set(rows.map(({ idempotency_key: call }) => Number(call)));
     expect(seen.size).toBe(rows.length);
