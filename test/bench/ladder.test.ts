@@ -53,7 +53,9 @@ it.each([
   await eventually(async () => (await count()) === rows);
   await gateway.stop();
   expect(await count()).toBe(rows);
-  expect(gateway.printed().split('\n')).toEqual([
+  const printed = gateway.printed().split('\n');
+  // What a busy machine adds.
+  expect(printed.filter((line) => !line.includes('Postgres is not ready'))).toEqual([
     expect.stringMatching(/^ready on /),
     expect.stringMatching(/^shown only once: /),
     '',

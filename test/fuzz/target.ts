@@ -47,6 +47,7 @@ export async function startFuzzTarget(
     headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
     body: JSON.stringify({ team: 'default', name: 'fuzz', endpoints: 'all' }),
   });
+  expect(made.status).toBe(201);
   const { key } = (await made.json()) as { key: string };
   return {
     process: gateway.process,
