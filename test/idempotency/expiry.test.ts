@@ -50,7 +50,7 @@ describe('expiry', () => {
        SELECT ('\\x' || md5('${name}' || n))::bytea, gen_random_uuid(), gen_random_uuid(), ${times}`,
       );
     await insert('expired', at('1 minute', '1 day'));
-    await insert('running', at('1 minute', '-10 seconds'));
+    await insert('running', at('1 minute', '-1 hour'));
     await insert('lasting', at('-1 hour', '1 day'));
     await stored().onSweep();
     expect(

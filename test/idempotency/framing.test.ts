@@ -8,7 +8,7 @@ import { CHAT, essence, once, open } from './once.js';
 let wire: Wire;
 let auth: string;
 beforeAll(async () => {
-  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '1000', MAX_BODY_BYTES: '1000000' });
+  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '5000', MAX_BODY_BYTES: '1000000' });
   auth = `Authorization: Bearer ${await wire.gateway.createKey({ endpoints: 'all', idempotency: 'replay' })}`;
 });
 afterAll(() => wire.stop());

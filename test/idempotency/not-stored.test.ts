@@ -9,7 +9,7 @@ import { request } from '../support/raw-client.js';
 let wire: Wire;
 let auth: string;
 beforeAll(async () => {
-  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '2000' });
+  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '5000' });
   auth = `Authorization: Bearer ${await wire.gateway.createKey({ endpoints: 'all', idempotency: 'replay' })}`;
 });
 afterAll(() => wire.stop());

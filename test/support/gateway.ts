@@ -96,7 +96,7 @@ export async function startTestGateway(
 
 /** Is there a Postgres at the end of this address? */
 async function answers(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 20_000 });
   client.on('error', () => {});
   return client.connect().then(
     () => client.end().then(() => true),
