@@ -1,3 +1,4 @@
+import { eventually } from '../support/eventually.js';
 import { JobGateway } from './job-gateway.js';
 
 let jobs: JobGateway;
@@ -195,7 +196,7 @@ it('settles a background response, also one whose stream its client has left', a
     background: true,
     stream: true,
   });
-  await jobs.row(streamed);
+  await eventually(async () => (await jobs.job(streamed)) !== undefined);
   jobs.provider.paths.set('GET /v1/responses/resp_2', {
     json: { ...created, id: 'resp_2', status: 'incomplete', usage },
   });

@@ -100,7 +100,7 @@ async function credentials(): Promise<Credential[]> {
     });
     return response.ok && ((await response.json()) as { session: object | null }).session !== null;
   };
-  const soon = () => new Date(Date.now() + 2_000).toISOString();
+  const soon = () => new Date(Date.now() + 15_000).toISOString();
   return [
     {
       what: 'a key that was revoked',
@@ -272,7 +272,6 @@ it('is put back once by replicas that both have read it, also if nothing that is
   for (const { postern } of tail.replicas)
     await eventually(
       async () => (await withKey(disabled.key)(postern)) && !(await withKey(revoked.key)(postern)),
-      60_000,
     );
   expect(await entriesOf('put_back', [revoked.id, disabled.id])).toEqual([
     expect.objectContaining({ subject_id: revoked.id }),
@@ -323,7 +322,8 @@ it('is put back from the files of a process that has ended, and these are remove
   await eventually(() => withKey(revoked.key)(other.postern));
   const next = await tail.add(dataDir);
   await eventually(async () => !(await withKey(revoked.key)(next.postern)));
-  expect(await entriesOf('put_back', [revoked.id])).toHaveLength(1);
+  // The process rejects it before it has put it back.
+  await eventually(async () => (await entriesOf('put_back', [revoked.id])).length === 1);
   await eventually(async () => !(await readdir(join(dataDir, KEPT_FOLDER))).includes(left!));
   for (const { relay } of [reader, other]) relay.set(FEED, 'none');
   await eventually(async () => !(await withKey(revoked.key)(other.postern)));

@@ -32,6 +32,7 @@ beforeEach(async () => {
 afterEach(async () => {
   jest.restoreAllMocks();
   await log.onApplicationShutdown();
+  await harness.stop();
   await harness.remove();
 });
 afterAll(() => database.drop());

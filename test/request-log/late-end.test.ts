@@ -27,6 +27,7 @@ beforeEach(async () => {
   );
 });
 afterEach(async () => {
+  await harness.stop();
   await harness.remove();
   await database.drop();
 });
