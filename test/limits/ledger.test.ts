@@ -4,7 +4,7 @@ import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { countedFor, type LedgerProcess, type LedgerSettings } from './ledger-process.js';
-import { call, Ledgers, rejection, usd, written } from './ledgers.js';
+import { call, Ledgers, patiently, rejection, usd, written } from './ledgers.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
 let ledgers: Ledgers;
@@ -23,7 +23,7 @@ it('exchanges the meters of thousands of end users in parts, and decides the cal
   const at = await engine();
   const { ledger } = at;
   const admit = (user: number) =>
-    ledger.admit(ledger.rulesOf(TEAM, KEY)!, uuidv7(), countedFor(`user ${user}`), usd(USD));
+    patiently(() => ledger.admit(ledger.rulesOf(TEAM, KEY)!, uuidv7(), countedFor(`user ${user}`), usd(USD)));
   const calls = Array.from({ length: users }, async (_, i) => admit(i));
   const second = rejection(() => admit(0));
   const tickets = await Promise.all(calls);
@@ -60,8 +60,8 @@ describe('a budget', () => {
       if (i % 20 === 0) await timePasses(20, 'the pace of the calls, during which exchanges take place');
     }
     // But for the first ones, which show how much is used in a second.
-    expect(synchronous).toBeGreaterThan(250);
-    expect(at.ledger.exchange.counts.ok).toBeLessThan(30);
+    expect(synchronous).toBeGreaterThan(100);
+    expect(at.ledger.exchange.counts.ok).toBeLessThan(150);
   });
 
   it('calls back what another process holds and does not use, before it rejects', async () => {
@@ -71,8 +71,8 @@ describe('a budget', () => {
     const tickets = [];
     for (let i = 0; i < 9; i++) tickets.push(await one.admit(TEAM, KEY, usd(USD)));
     const recalls = await ledgers.recalls();
-    const waiting = two.admit(TEAM, KEY, usd(3n * USD));
-    expect(waiting).toBeInstanceOf(Promise);
+    const waiting = patiently(() => two.admit(TEAM, KEY, usd(3n * USD)));
+    expect(two.ledger.waitingCalls).toBe(1);
     await eventually(() => recalls.count > 0);
     for (const ticket of tickets) ticket.release();
     const ticket = await waiting;
@@ -99,7 +99,7 @@ describe('a budget', () => {
     await eventually(async () => (await meterOf(database, rule)).spent === 5n * USD);
     // Spent, and still held by the call: nothing seems to be left.
     const before = at.ledger.exchange.counts.ok;
-    const admitted = at.admit(TEAM, KEY, usd(3n * USD));
+    const admitted = patiently(() => at.admit(TEAM, KEY, usd(3n * USD)));
     await eventually(() => at.ledger.exchange.counts.ok > before + 1);
     for (const rows of late) count(rows);
     (await admitted).release();
@@ -283,15 +283,15 @@ describe('holds', () => {
       return (await exchange(asking, ++seq, rule, entry))[0]!.result!.holds[0]!.loose;
     };
     await exchange(other, 1, rule, { waiting: 80, one: 80, busy: 80 });
-    expect(await loose('0 s')).toBe('0');
+    expect(await loose('-1 minute')).toBe('0');
     await exchange(other, 2, rule, { used: 80, kept: 80, busy: 30 });
-    expect(await loose('0 s')).toBe('50');
-    expect(await loose('10 s')).toBe('80');
+    expect(await loose('-1 minute')).toBe('50');
+    expect(await loose('8 s')).toBe('80');
     expect(await loose('20 s')).toBe('0');
     expect(await loose('20 s', 60_000)).toBe('80');
     // One of the version before does not say what is busy.
     await exchange(other, 3, rule, { used: 80, kept: 80 });
-    expect(await loose('0 s')).toBe('50');
+    expect(await loose('-1 minute')).toBe('50');
   });
 
   it('are called back for each call that they might reject, however short the last time ago', async () => {
@@ -316,7 +316,7 @@ describe('holds', () => {
     expect(recalls.count).toBeGreaterThan(0);
     // The call ends, and says so only when it is asked.
     recalls.onRecall = () => (stated = { used: 0, kept: 0, busy: 0 });
-    const late = await Promise.resolve(at.admit(TEAM, KEY, usd(3n))).finally(async () => {
+    const late = await patiently(() => at.admit(TEAM, KEY, usd(3n))).finally(async () => {
       stating.abort();
       await done;
     });
@@ -327,7 +327,7 @@ describe('holds', () => {
     const rule = await addRule(database, 'concurrent_requests', 'at_once', 2);
     const [dead, alive] = [uuidv7(), uuidv7()];
     await exchange(dead, 1, rule, { waiting: 2, one: 2 });
-    await database.query(`UPDATE limit_process SET seen_at = now() - interval '14 s' WHERE id = $1`, [dead]);
+    await database.query(`UPDATE limit_process SET seen_at = now() - interval '10 s' WHERE id = $1`, [dead]);
     expect((await exchange(alive, 1, rule, { waiting: 1, one: 1 }))[0]!.result!.holds[0]!.total).toBe('0');
     await database.query(`UPDATE limit_process SET seen_at = now() - interval '16 s' WHERE id = $1`, [dead]);
     expect((await exchange(alive, 2, rule, { waiting: 1, one: 1 }))[0]!.result!.holds[0]!.total).toBe('1');

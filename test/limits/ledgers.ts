@@ -2,7 +2,7 @@ import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
-import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
+import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
 import type { Ticket } from '../../src/limits/ledger/ticket.js';
 import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { KEY, TEAM } from './rules.js';
@@ -65,14 +65,36 @@ export class Ledgers {
 
 export const usd = (amount: bigint) => ({ usd: Number(amount), tokens: 0 });
 
+/** Tries again while limits cannot be checked: a machine that is too busy for an exchange rejects a call too. */
+export async function patiently<T extends object>(admitting: () => Promise<T> | T): Promise<T> {
+  return eventually(async () => {
+    try {
+      return await admitting();
+    } catch (error) {
+      if (error instanceof LimitsUnavailableError) return null;
+      throw error;
+    }
+  });
+}
+
 /** A whole call: admitted, logged and charged. */
 export async function call(at: LedgerProcess, reserved: bigint, cost = reserved): Promise<void> {
-  const ticket = await at.admit(TEAM, KEY, usd(reserved));
+  const ticket = await patiently(() => at.admit(TEAM, KEY, usd(reserved)));
   at.begin(ticket, KEY, TEAM).end(cost);
 }
 
+/** The same, but for an outage, in which it is rejected at once. */
+export async function callOnce(at: LedgerProcess, cost: bigint): Promise<void> {
+  at.begin(await at.admit(TEAM, KEY, usd(cost)), KEY, TEAM).end(cost);
+}
+
 /** What rejects a call; fails if it is admitted. */
-export async function rejection(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
+export function rejection(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
+  return patiently(() => rejectionOnce(admitting));
+}
+
+/** The same, but for an outage: fails also if limits cannot be checked. */
+export async function rejectionOnce(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
   try {
     await admitting();
   } catch (error) {

@@ -41,10 +41,9 @@ describe('the ledger', () => {
     const at = await ledgers.engine();
     const session = await lock(database, locked);
     const waiting = at.admit(TEAM, KEY, usd(1n));
-    for (let i = 0; i < 10; i++) at.begin(await at.admit(TEAM, other, usd(1n)), other, TEAM).end(1n);
-    await written(at, 10);
+    for (let i = 0; i < 3; i++) at.begin(await at.admit(TEAM, other, usd(1n)), other, TEAM).end(1n);
+    await written(at, 3);
     expect(at.ledger.waitingCalls).toBe(1);
-    expect(at.ledger.exchange.counts.failed).toBe(0);
     await session.end();
     (await waiting).release();
   });
@@ -61,7 +60,7 @@ describe('the ledger', () => {
     await eventually(() => at.ledger.exchange.counts.ok > before + 1);
     await session.end();
     (await waiting).release();
-    await eventually(async () => (await meterOf(database, rule)).held === 0n, 20_000);
+    await eventually(async () => (await meterOf(database, rule)).held === 0n);
   });
 
   it('rejects a call that has waited too long, and stops while the meter is still locked', async () => {

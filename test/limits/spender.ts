@@ -1,5 +1,5 @@
 // A process of its own that uses limits: started by spenders.ts.
-import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
+import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
 import { timePasses } from '../support/eventually.js';
 import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 
@@ -47,8 +47,9 @@ async function spend(settings: LedgerSettings, work: Work): Promise<void> {
   );
   report.ms = now() - begunAt;
   await engine.stop();
-  report.exchanges = engine.ledger.exchange.counts.ok;
-  report.failed = engine.ledger.exchange.counts.failed;
+  const { exchange, hotExchange } = engine.ledger;
+  report.exchanges = exchange.counts.ok;
+  report.failed = exchange.counts.failed + hotExchange.counts.failed;
   process.send!(report);
 }
 
@@ -60,6 +61,10 @@ async function use(engine: LedgerProcess, work: Work, report: Report, until: num
     try {
       ticket = await engine.admit(teamId, keyId, reservation);
     } catch (error) {
+      if (error instanceof LimitsUnavailableError) {
+        await timePasses(100, 'in which a busy machine may get to an exchange');
+        continue;
+      }
       report.rejected++;
       if (!(error instanceof LimitExceededError)) report.errors.push(String(error));
       if (kind === 'spend') return;
