@@ -275,7 +275,7 @@ it('a provider that falls silent, before its response or within it, is given up 
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-  const own = await JobGateway.start({ PROVIDER_URL: url, UPSTREAM_HEADERS_TIMEOUT_MS: '1000' });
+  const own = await JobGateway.start({ PROVIDER_URL: url, UPSTREAM_HEADERS_TIMEOUT_MS: '5000' });
   try {
     const { key: caller } = await own.key();
     const ids = [

@@ -64,7 +64,8 @@ it('cause no statement but those that write their rows, and nothing is asked of 
     application !== 'postern-log' && text.includes('UPDATE gateway_run');
   await eventually(() => executed.slice(before).some(isPoll));
 
-  const since = executed.slice(before);
+  // A connection that was closed and is opened again sets itself up.
+  const since = executed.slice(before).filter(({ text }) => !text.includes('set_config'));
   const log = since.filter(({ application }) => application === 'postern-log');
   // One statement for each batch, and none beside it.
   expect(log.length).toBeGreaterThan(0);

@@ -34,13 +34,10 @@ it('a clock that was ahead for a moment concerns only the calls of that moment',
   const health = await eventually(async () => {
     const response = await fetch(`${gateway.url}/health/ready`);
     const { status, reasons } = (await response.json()) as { status: string; reasons: string[] };
-    return reasons.length > 0 && [response.status, status, ...reasons];
+    return reasons.some((reason) => reason.startsWith('rows wait')) && [response.status, status, reasons];
   });
-  expect(health).toEqual([
-    200,
-    'degraded',
-    'rows wait because they start more than 2 days ahead of the database; check the clocks',
-  ]);
+  const reason = 'rows wait because they start more than 2 days ahead of the database; check the clocks';
+  expect(health).toEqual([200, 'degraded', expect.arrayContaining([reason])]);
   const used = await gateway.database.query<{ is_past: boolean }>(
     'SELECT last_used_at <= now() AS is_past FROM gateway_key_secret WHERE last_used_at IS NOT NULL',
   );

@@ -208,7 +208,8 @@ it('syncs what was kept before it was on the disk, and goes on if that fails', a
   const settled = journal.sync();
   failing = false;
   await settled;
-  expect(descriptors()).toBeLessThanOrEqual(before);
+  // Others of this process come and go.
+  await eventually(() => descriptors() <= before);
   expect((await kept()).map(({ seq }) => seq)).toEqual([1n, 2n]);
 });
 

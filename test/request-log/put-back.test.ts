@@ -152,7 +152,7 @@ it('puts back rows, charges and claims that Postgres has lost, each once', async
   expect(wire.provider.requests).toHaveLength(13);
   running.destroy();
   (await duplicate).destroy();
-}, 120_000);
+});
 
 it('puts back the claim of a call that ends while claims are put back', async () => {
   await seqAbove(await seqAbove(-1n));
@@ -182,7 +182,7 @@ it('puts back the claim of a call that ends while claims are put back', async ()
   ]);
   expect(wire.provider.requests).toHaveLength(sent);
   ending.destroy();
-}, 120_000);
+});
 
 describe('what an earlier run has kept', () => {
   let database: TestDatabase;
