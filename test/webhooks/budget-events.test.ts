@@ -62,7 +62,7 @@ it('stores a threshold once for each period, with the row that crosses it, and e
 
 it('stores nothing if the transaction of the charge is rolled back, and never makes a charge fail', async () => {
   await subscribe('budget.threshold');
-  const key = await createKey({ budgets: [{ usd: '10', period: 'day', alert_at: [50] }] });
+  const key = await createKey({ budgets: [{ usd: '10', period: 'total', alert_at: [50] }] });
   await gateway.database.query(`
     CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
     CREATE TRIGGER reject BEFORE INSERT ON webhook_event FOR EACH ROW EXECUTE FUNCTION reject()`);
