@@ -1,4 +1,5 @@
 import { FakeProvider } from '../../src/testing/fake-provider.js';
+import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { runHere } from './run-here.js';
 
@@ -15,25 +16,27 @@ afterAll(async () => {
 
 const remote = (line: string) =>
   runHere(line.split(' '), { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN });
+/** Asks until it says this: for a moment, a busy machine may be degraded too. */
+const saying = (text: RegExp) =>
+  eventually(async () => {
+    const ran = await remote('attention --exit-code');
+    return text.test(ran.stdout) && ran;
+  });
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 
 // In this order: each adds to what the one before has left.
 describe('postern attention', () => {
   it('says what to do first in a new installation, and ends with 2 if it is asked to', async () => {
-    const { code, stdout, stderr } = await remote('attention --exit-code');
-    expect([code, stderr]).toEqual([2, '']);
-    expect(stdout).toMatch(
+    const { code, stderr } = await saying(
       /^critical {2}no provider can take calls: they get 503\n\nSee more:\n {2}\S*postern providers add --help\n$/,
     );
+    expect([code, stderr]).toEqual([2, '']);
     expect((await remote('attention')).code).toBe(0);
   });
 
   it('says that all is well', async () => {
     await gateway.admin('POST', '/providers', { name: 'local', url: provider.url, secret: null });
-    expect(await remote('attention --exit-code')).toMatchObject({
-      code: 0,
-      stdout: 'All well: nothing needs you now.\n',
-    });
+    expect((await saying(/^All well: nothing needs you now\.\n$/)).code).toBe(0);
   });
 
   it('lists what needs somebody, with names and commands that work', async () => {
@@ -43,7 +46,7 @@ describe('postern attention', () => {
       `INSERT INTO unpriced_model (provider, model, day)
        VALUES ('local', E'new\\u001b[2Jmodel', (now() AT TIME ZONE 'UTC')::date)`,
     );
-    const { code, stdout } = await remote('attention --exit-code');
+    const { code, stdout } = await saying(/^(warning .*\n){2}\n/);
     // Nothing of it is critical.
     expect(code).toBe(0);
     const [lines, more] = stdout.split('\n\nSee more:\n');

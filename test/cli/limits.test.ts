@@ -122,11 +122,11 @@ describe('limits on the command line', () => {
       limits: { requests_per_minute: 100 },
       budgets: [{ usd: '500.00', alert_at: [80] }],
     });
-    const key = await json<OwnedKey>('keys create --team search --name batch --budget 10/day');
+    const key = await json<OwnedKey>('keys create --team search --name batch --budget 10/total');
     await spend(gateway.database, key, '2.5');
     const shown = await remote('limits show search/batch');
     expect(shown.stdout).toMatch(/^OWNER +LIMIT +AMOUNT +USED /);
-    expect(shown.stdout).toMatch(/^search\/batch +usd\/day +10\.00 +2\.50 +0\.00 +7\.50 +ok /m);
+    expect(shown.stdout).toMatch(/^search\/batch +usd\/total +10\.00 +2\.50 +0\.00 +7\.50 +ok /m);
     expect(shown.stdout).toMatch(/^search +usd\/month +500\.00 +2\.50 /m);
     expect(shown.stdout.split('\n')).toHaveLength(5);
     expect((await json<{ data: object[] }>('limits show search')).data).toHaveLength(2);

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { type Ran, runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
@@ -111,6 +112,7 @@ describe('postern with the URL of a gateway', () => {
       await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       const { code, stderr } = await runHere(['teams', 'list', '--url', url], { POSTERN_ADMIN_TOKEN: 'x' });
+      await eventually(() => seen.length === 2);
       server.close();
       expect([code, stderr]).toEqual([
         1,

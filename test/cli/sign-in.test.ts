@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { Browser, signInSettings, USERS } from '../identity/device-flow.js';
 import { statusWith } from '../identity/exchanges.js';
-import { eventually, soon } from '../support/eventually.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
@@ -106,7 +106,7 @@ it('signs in, prints a token that calls, renews it once for two shells, and sign
 
   expect(await run('sign-out')).toMatchObject({ code: 0, stdout: `Signed out of ${url}.\n` });
   expect(stored()).toEqual([]);
-  await soon(async () => (await statusWith(postern, both[0].stdout.trim())) === 401);
+  await eventually(async () => (await statusWith(postern, both[0].stdout.trim())) === 401);
 });
 
 it('deletes the tokens of a gateway at which people cannot sign in any more, and says that it did not end them', async () => {
@@ -177,7 +177,7 @@ it('ends the former sign-in to the gateway, or says that it could not', async ()
     code: 0,
     stderr: expect.not.stringContaining('former') as string,
   });
-  await soon(async () => (await statusWith(postern, former.trim())) === 401);
+  await eventually(async () => (await statusWith(postern, former.trim())) === 401);
   const [[url, signIn]] = stored() as [Stored[number]];
   const nowhere = { ...signIn, revocationEndpoint: 'http://127.0.0.1:1/oauth/revoke' };
   writeFileSync(file(), JSON.stringify([[url, nowhere]]));
