@@ -3,6 +3,7 @@ import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { unusedPort } from '../support/unused-port.js';
 
 let provider: RawProvider;
 let postern: TestGateway;
@@ -86,10 +87,7 @@ it('a taken ADMIN_PORT is reported by name, and nothing is left running', async 
 });
 
 it('ADMIN_PORT like PORT is one listener for everything', async () => {
-  const free = createServer().listen(0, '127.0.0.1');
-  await new Promise((listening) => free.once('listening', listening));
-  const port = String((free.address() as AddressInfo).port);
-  await new Promise((closed) => free.close(closed));
+  const port = String(await unusedPort());
   const one = await startTestGateway({ PORT: port, ADMIN_PORT: port }, postern.database);
   expect(one.gateway.adminUrl).toBeNull();
   expect(await statusOf(`${one.url}/admin/v1/teams`, ADMIN_TOKEN)).toBe('200');

@@ -1,15 +1,15 @@
-import { createServer } from 'node:net';
 import type { ProbeResult } from '../../src/providers/providers.schema.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { TlsProvider } from '../support/tls-provider.js';
+import { unusedPort } from '../support/unused-port.js';
 
 let postern: TestGateway;
 let provider: RawProvider;
 let reply: Buffer | null;
 
 beforeAll(async () => {
-  postern = await startTestGateway({ UPSTREAM_HEADERS_TIMEOUT_MS: '300' });
+  postern = await startTestGateway();
   provider = await RawProvider.start((req) => {
     if (reply !== null) req.socket.write(reply);
   });
@@ -67,11 +67,10 @@ it('tells a missing secret from a wrong one', async () => {
 });
 
 it('says that nothing listens, or that a name does not resolve', async () => {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as { port: number };
-  await new Promise((done) => server.close(done));
-  expect(await test({ url: `http://127.0.0.1:${port}` })).toMatchObject({ code: 'refused', status: null });
+  expect(await test({ url: `http://127.0.0.1:${await unusedPort()}` })).toMatchObject({
+    code: 'refused',
+    status: null,
+  });
   expect(await test({ url: 'https://no-such-host.invalid' })).toMatchObject({ code: 'name_not_resolved' });
 });
 
@@ -93,7 +92,14 @@ it('says that the other side does not speak TLS, or not HTTP', async () => {
 
 it('does not wait for ever', async () => {
   reply = null;
-  expect(await test()).toMatchObject({ ok: false, code: 'timeout', status: null });
+  const impatient = await startTestGateway({ UPSTREAM_HEADERS_TIMEOUT_MS: '300' }, postern.database);
+  await impatient.admin('POST', '/providers', { name: 'silent', url: provider.url, secret: null });
+  expect(await impatient.admin('POST', '/providers/silent/test')).toMatchObject({
+    ok: false,
+    code: 'timeout',
+    status: null,
+  });
+  await impatient.stop();
 });
 
 it('connects nowhere that calls may not: not to this gateway, not in clear to public addresses', async () => {

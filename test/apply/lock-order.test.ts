@@ -201,7 +201,7 @@ it('a sign-in ends while `apply` is at work and has changed keys', async () => {
   await locks.other.query('BEGIN');
   await locks.other.query('SELECT FROM limit_rule WHERE scope_id = $1 FOR UPDATE', [data[0]!.id]);
   const applied = apply(6);
-  await eventually(async () => (await locks.waiting()) === 1);
+  await eventually(async () => (await locks.waiting()) >= 1);
   await postern.admin('DELETE', `/sign-ins/${signIn!.id}`);
   await locks.other.query('COMMIT');
   expect(await applied).toMatchObject({

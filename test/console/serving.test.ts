@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { ConsoleFiles } from '../../src/console/console-files.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
+import { unusedPort } from '../support/unused-port.js';
 
 const SCRIPT = `console.log(${'1 + '.repeat(500)}1);`;
 const PAGE = '<!doctype html><title>Postern</title>';
@@ -183,11 +182,7 @@ it('CONSOLE=off serves none', async () => {
 });
 
 it('with ADMIN_PORT, it is on that port only', async () => {
-  const free = createServer().listen(0, '127.0.0.1');
-  await once(free, 'listening');
-  const { port } = free.address() as AddressInfo;
-  await new Promise((closed) => free.close(closed));
-  const apart = await startTestGateway({ ADMIN_PORT: String(port) }, postern.database);
+  const apart = await startTestGateway({ ADMIN_PORT: String(await unusedPort()) }, postern.database);
   apart.gateway.app.get(ConsoleFiles).folder = folder;
   const authorization = `Bearer ${ADMIN_TOKEN}`;
   for (const path of ['/console', '/console/keys', '/console?x']) {

@@ -63,8 +63,9 @@ export class HeldLocks {
     const sent = request();
     try {
       this.hasWaited = false;
-      const waits = eventually(() => this.isWaitedFor()).then(() => (this.hasWaited = true));
-      await Promise.race([waits, isOver(sent)]);
+      let isDecided = false;
+      const waits = eventually(async () => isDecided || (this.hasWaited = await this.isWaitedFor()));
+      await Promise.race([waits, isOver(sent)]).finally(() => (isDecided = true));
       for (const statement of then) await this.other.query(...statement);
       await this.other.query('COMMIT');
     } catch (error) {

@@ -130,12 +130,14 @@ describe('a member of a team that allows it', () => {
     const lock = new pg.Client({ connectionString: postern.database.url });
     await lock.connect();
     await lock.query('BEGIN; LOCK TABLE gateway_key IN EXCLUSIVE MODE');
-    const all = Promise.all(Array.from({ length: 30 }, () => make(jane)));
+    // Postgres ends the first after some seconds.
+    let ended = 0;
+    const all = Promise.all(Array.from({ length: 30 }, () => make(jane).finally(() => ended++)));
     const waits = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'postern'
       AND datname = current_database()`;
     await eventually(async () => (await postern.database.query(waits)).length > 0);
     const adapter = postern.gateway.app.getHttpAdapter() as GatewayHttpAdapter;
-    await eventually(() => adapter.openRequests === 30);
+    await eventually(() => adapter.openRequests + ended === 30);
     // In turn: meanwhile the others take whatever connections they would.
     const statuses: unknown[] = [];
     for (let i = 0; i < 10; i++) {
@@ -306,10 +308,10 @@ describe('a team that names the providers of such keys', () => {
     // Neither a wider list nor the end of all keys of members gives a key more than it was created with.
     await allow({ ...RULES, providers: ['dear'] });
     await eventually(async () => (await reached(before))[0] === 403);
-    expect(await reached(body.key)).toEqual([403, 403]);
+    await eventually(async () => (await reached(body.key)).join() === '403,403');
     await allow(null);
     await eventually(async () => (await reached(before))[0] === 200);
-    expect(await reached(body.key)).toEqual([200, 403]);
+    await eventually(async () => (await reached(body.key)).join() === '200,403');
   });
 
   it('does not keep the keys of administrators to them, nor a member from a key when one is gone', async () => {
