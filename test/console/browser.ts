@@ -50,6 +50,9 @@ export interface WatchedPage {
 /** What no page may keep. */
 export const SECRETS = new Set([ADMIN_TOKEN]);
 
+/** On a busy machine, what the page of a key's holder reads may be told to come again. */
+export const COMES_AGAIN = /status of (429|503) .*\/self\/v1\//;
+
 /** Everything that a page holds: its elements, what was typed, its address, and what it stored. */
 const KEPT = `document.documentElement.outerHTML + [...document.querySelectorAll('input')].map((input) => input.value)
   + location.href + document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }) + JSON.stringify(history.state)`;

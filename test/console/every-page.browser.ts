@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import {
+  COMES_AGAIN,
   describeInBrowser,
   openAfresh,
   inColours,
@@ -208,7 +209,7 @@ describeInBrowser('every page of the console', () => {
       await settled(own.page);
       await fits('key');
       watched = main;
-      await own.done();
+      await own.done(COMES_AGAIN);
     });
 
     it('the page of errors', async () => {

@@ -1,5 +1,6 @@
 import { insertRow } from '../request-log/rows.js';
 import {
+  COMES_AGAIN,
   describeInBrowser,
   fitsWindow,
   goTo,
@@ -180,6 +181,6 @@ describeInBrowser('calls of unknown cost in the console', () => {
     await page.getByRole('button', { name: 'Show', exact: true }).click();
     await page.getByRole('region', { name: 'Today' }).getByText(BOUNDED).waitFor();
     await page.getByRole('region', { name: 'This month' }).getByText(BOUNDED).waitFor();
-    await done();
+    await done(COMES_AGAIN);
   });
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openPage, SECRETS, settled, signedIn } from '../browser.js';
+import { COMES_AGAIN, openPage, SECRETS, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { checkAppearance } from './appearance.js';
 
@@ -132,6 +132,6 @@ export function administration(gateway: ConsoleGateway): void {
     await page.getByRole('heading', { name: 'search / held' }).waitFor();
     await page.getByText('$0.00 of $50.00').waitFor();
     await checkAppearance(page);
-    await done(/401/);
+    await done(/401/, COMES_AGAIN);
   });
 }

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { Receiver } from '../../webhooks/receiver.js';
-import { inColours, openAfresh, openPage, settled, signedIn, until } from '../browser.js';
+import { COMES_AGAIN, inColours, openAfresh, openPage, settled, signedIn, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { picture, WRITES_IMAGES } from '../picture.js';
 
@@ -90,7 +90,7 @@ export function documented(gateway: ConsoleGateway): void {
     await drawn(page);
     await page.getByText('Team: Budget per month').waitFor();
     await picture(page, 'key');
-    await done();
+    await done(COMES_AGAIN);
   });
 
   it('shows the same sums of the same time on every page', async () => {

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { insertRow } from '../../request-log/rows.js';
-import { fitsWindow, SECRETS, settled, signedIn } from '../browser.js';
+import { COMES_AGAIN, fitsWindow, SECRETS, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { checkAppearance } from './appearance.js';
 
@@ -301,7 +301,7 @@ export function limitFlows(gateway: ConsoleGateway): void {
     for (const one of await page.getByRole('listitem').allInnerTexts())
       if (one.startsWith('All calls') || one.startsWith('Group')) expect(one).not.toMatch(/\$/);
     await checkAppearance(page);
-    await done();
+    await done(COMES_AGAIN);
     await gateway.admin('PATCH', '/admin/v1/limits/installation', { budgets: [] });
   });
 

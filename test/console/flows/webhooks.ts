@@ -1,3 +1,4 @@
+import { postpone } from '../../webhooks/alerts.js';
 import { Receiver } from '../../webhooks/receiver.js';
 import { SECRETS, signedIn, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
@@ -44,6 +45,7 @@ export function webhookFlows(gateway: ConsoleGateway): void {
     await emit({ key: '<img src=x onerror=alert(1)>' });
     const entry = drawer.getByRole('list', { name: 'Deliveries' }).getByRole('listitem').first();
     await entry.getByText('503').waitFor();
+    await postpone(gateway.database);
     await entry.getByText('The receiver rejected the event').waitFor();
     await entry.getByRole('button', { name: 'Data' }).click();
     await entry.getByText('<img src=x onerror=alert(1)>').waitFor();
