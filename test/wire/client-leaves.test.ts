@@ -123,7 +123,8 @@ describe('early', () => {
   /** How many sessions wait for a lock of ours: look-ups that are under way. */
   async function heldLookUps(): Promise<number> {
     const { rows } = await holder.query<{ count: number }>(
-      'SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted',
+      `SELECT count(*)::int AS count FROM pg_locks
+       WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
     );
     return rows[0]!.count;
   }

@@ -145,7 +145,7 @@ describe.each([
     const alone = await RawProvider.start(async ({ body, socket }) => {
       await body;
       await goOn.promise;
-      socket.write(answer('200 OK', [], '{}'));
+      socket.write(answer('200 OK', ['Keep-Alive: timeout=600'], '{}'));
     });
     await gateway.admin('POST', '/providers', { name: 'alone', url: alone.url, secret: null });
     const client = await open(finishing, 'POST /p/alone/v1/chat/completions');

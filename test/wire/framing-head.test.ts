@@ -264,7 +264,7 @@ describe('slow headers', () => {
   let wire: Wire;
 
   beforeAll(async () => {
-    wire = await Wire.start({ CLIENT_HEADERS_TIMEOUT_MS: '300' });
+    wire = await Wire.start({ CLIENT_HEADERS_TIMEOUT_MS: '2000' });
   });
   afterAll(() => wire.stop());
 

@@ -230,7 +230,7 @@ describe('a time limit for heads', () => {
   let wire: Wire;
 
   beforeAll(async () => {
-    wire = await Wire.start({ CLIENT_HEADERS_TIMEOUT_MS: '1000' });
+    wire = await Wire.start({ CLIENT_HEADERS_TIMEOUT_MS: '3000' });
   });
   afterAll(() => wire.stop());
 
@@ -246,7 +246,7 @@ describe('a time limit for heads', () => {
     client.send(
       Buffer.concat(Array(COUNT).fill(request('GET /v1/models', [wire.auth, padding])) as Buffer[]),
     );
-    await timePasses(3_000, 'longer than the limit');
+    await timePasses(6_000, 'longer than the limit');
     first.resolve();
     const replies = await responsesOn(client, COUNT);
     client.destroy();
@@ -263,7 +263,7 @@ describe('a time limit for heads', () => {
     const client = await wire.connect();
     const call = request('GET /v1/models', [wire.auth]);
     client.send(Buffer.concat([call, call, Buffer.from('GET /v1/models HTTP/1.1\r\nX: ')]));
-    await timePasses(3_000, 'longer than the limit');
+    await timePasses(6_000, 'longer than the limit');
     client.send(after);
     first.resolve();
     return client;
@@ -291,7 +291,7 @@ describe('a time limit for heads', () => {
     const replies = await responsesOn(client, 2);
     client.send(rest);
     replies.push(await client.answer());
-    await timePasses(2_000, 'longer than the limit');
+    await timePasses(6_000, 'longer than the limit');
     for (const kept of [client, behind]) {
       kept.send(request('GET /v1/models', [wire.auth]));
       replies.push(await kept.answer());
@@ -304,7 +304,7 @@ describe('a time limit for heads', () => {
 describe('a stop', () => {
   it('answers the call that runs and the next one of its connection, which says that it closes', async () => {
     const first = deferred();
-    const wire = await Wire.start({}, async (req) => {
+    const wire = await Wire.start({ SHUTDOWN_GRACE_MS: '60000' }, async (req) => {
       await first.promise;
       await echo(req);
     });

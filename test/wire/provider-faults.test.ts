@@ -5,10 +5,13 @@ import { Wire } from '../support/wire.js';
 
 describe('provider errors', () => {
   let gateway: TestGateway;
+  /** With the usual time limits, which a provider that breaks off must not reach. */
+  let patient: TestGateway;
   let provider: RawProvider;
 
   beforeAll(async () => {
     provider = await RawProvider.start(() => {});
+    patient = await startTestGateway({ PROVIDER_URL: provider.url });
     gateway = await startTestGateway({
       PROVIDER_URL: provider.url,
       UPSTREAM_HEADERS_TIMEOUT_MS: '300',
@@ -17,10 +20,11 @@ describe('provider errors', () => {
   });
   afterAll(async () => {
     await gateway.stop();
+    await patient.stop();
     await provider.stop();
   });
 
-  async function open(): Promise<RawClient> {
+  async function open(gateway: TestGateway): Promise<RawClient> {
     const client = await RawClient.connect(gateway.port);
     client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{}'));
     return client;
@@ -36,11 +40,11 @@ describe('provider errors', () => {
       await req.body;
       req.socket.end(bytes);
     };
-    const client = await open();
+    const client = await open(patient);
     const reply = await client.answer();
     client.destroy();
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([502, code]);
-    const row = await gateway.row(reply.header('x-gateway-request-id')!);
+    const row = await patient.row(reply.header('x-gateway-request-id')!);
     expect(row).toMatchObject({ outcome: 'upstream_error', status: 502, error_code: code });
   });
 
@@ -48,7 +52,7 @@ describe('provider errors', () => {
     provider.script = async (req) => {
       await req.closed;
     };
-    const client = await open();
+    const client = await open(gateway);
     const reply = await client.answer();
     client.destroy();
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([504, 'upstream_timeout']);
@@ -70,13 +74,14 @@ describe('provider errors', () => {
         if (end) req.socket.end();
         await req.closed;
       };
-      const client = await open();
+      const through = end ? patient : gateway;
+      const client = await open(through);
       const head = await client.head();
       expect(head.status).toBe(200);
       await client.closed;
       // The half that came, and nothing after it: no last chunk, no appended error.
       expect(client.reader.rest.toString()).toBe(bytes.toString());
-      const row = await gateway.row(head.header('x-gateway-request-id')!);
+      const row = await through.row(head.header('x-gateway-request-id')!);
       expect(row).toMatchObject({ outcome, status: 200, response_bytes: '4' });
     },
   );

@@ -7,7 +7,7 @@ import { Wire } from '../support/wire.js';
 
 let wire: Wire;
 beforeAll(async () => {
-  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '500' });
+  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '3000' });
 });
 afterAll(() => wire.stop());
 
@@ -57,9 +57,9 @@ it('a client that reads nothing is cut, and until then the provider is held back
 });
 
 it('a client that reads slowly is served to the end', async () => {
-  const BLOCKS = 12;
-  // Ten times the pauses of the reader, which a busy machine makes longer.
-  const patient = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '4000' });
+  const BLOCKS = 32;
+  // Twenty times the pauses of the reader, which a busy machine makes longer.
+  const patient = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '8000' });
   patient.provider.script = async (req) => {
     await req.body;
     pour(req, BLOCKS);

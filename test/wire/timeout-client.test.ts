@@ -6,7 +6,7 @@ import { echo, Wire } from '../support/wire.js';
 
 let wire: Wire;
 beforeAll(async () => {
-  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '300' });
+  wire = await Wire.start({ CLIENT_IDLE_TIMEOUT_MS: '2000' });
 });
 afterAll(() => wire.stop());
 beforeEach(() => {

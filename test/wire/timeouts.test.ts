@@ -8,7 +8,7 @@ import { UnacceptingPort } from '../support/unaccepting-port.js';
 import { Wire } from '../support/wire.js';
 
 describe('connecting', () => {
-  const SETTINGS = { UPSTREAM_CONNECT_TIMEOUT_MS: '200' };
+  const SETTINGS = { UPSTREAM_CONNECT_TIMEOUT_MS: '3000' };
   const CALL = 'POST /v1/chat/completions';
 
   let unaccepting: UnacceptingPort;
@@ -68,7 +68,7 @@ describe('connecting', () => {
 describe('head of the response', () => {
   let wire: Wire;
   beforeAll(async () => {
-    wire = await Wire.start({ UPSTREAM_HEADERS_TIMEOUT_MS: '300' });
+    wire = await Wire.start({ UPSTREAM_HEADERS_TIMEOUT_MS: '2000' });
   });
   afterAll(() => wire.stop());
 
@@ -132,7 +132,7 @@ describe('head of the response', () => {
       await req.body;
       for (let i = 0; i < 15; i++) {
         req.socket.write('HTTP/1.1 102 Processing\r\n\r\n');
-        await timePasses(100, 'the interim responses take longer than the limit');
+        await timePasses(200, 'the interim responses take longer than the limit');
       }
       req.socket.write(`${OK}ok`);
     });
@@ -190,14 +190,14 @@ describe('body of the response', () => {
   let wire: Wire;
   beforeAll(async () => {
     // The time between two bytes is longer than the time for the head, and the whole answer longer than either.
-    wire = await Wire.start({ UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_IDLE_TIMEOUT_MS: '1500' });
+    wire = await Wire.start({ UPSTREAM_HEADERS_TIMEOUT_MS: '2000', UPSTREAM_IDLE_TIMEOUT_MS: '4000' });
   });
   afterAll(() => wire.stop());
 
   const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
 
   it('one byte at a time keeps a response alive for longer than any limit', async () => {
-    const bytes = 'tomorrow';
+    const bytes = 'the day after';
     wire.provider.script = async (req) => {
       await req.body;
       req.socket.write(HEAD);
