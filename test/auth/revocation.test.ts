@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { KeyCache } from '../../src/auth/key-cache.js';
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
 import { isWellFormedKey, generateKey } from '../../src/keys/key-secret.js';
 import { eventually, soon, timePasses } from '../support/eventually.js';
@@ -52,8 +53,12 @@ describe('one gateway', () => {
 
   it('ends a key on every replica', async () => {
     const { id, key } = await issue();
+    const forgetting = replicas.map(({ gateway }) => jest.spyOn(gateway.app.get(KeyCache), 'forget'));
     await replicas[0]!.admin('POST', `/keys/${id}/revoke`);
     const worst = await rejectedEverywhere(key);
+    // Each is notified, and does not only find it at its next poll.
+    for (const forget of forgetting)
+      await eventually(() => forget.mock.calls.some(([forgotten]) => forgotten === id));
     process.stdout.write(`revocation seen by three replicas after ${worst.toFixed(0)} ms\n`);
   });
 
@@ -78,16 +83,19 @@ describe('one gateway', () => {
 
   it('ends a key at its expiry without any change in Postgres', async () => {
     const issueFor = (ms: number) =>
-      replicas[0]!.admin<{ key: string }>('POST', '/keys', {
-        team: 'default',
-        name: `short-${ms}`,
-        expires_at: new Date(Date.now() + ms).toISOString(),
-      });
+      replicas[0]!
+        .admin<{ key: string }>('POST', '/keys', {
+          team: 'default',
+          name: `short-${ms}`,
+          expires_at: new Date(Date.now() + ms).toISOString(),
+        })
+        .catch(() => null);
     // Every replica knows it while it is good; a busy machine may need longer for that.
     let ms = 700;
-    let { key } = await issueFor(ms);
-    while ((await statuses(key)).join() !== '200,200,200') ({ key } = await issueFor((ms *= 2)));
-    await rejectedEverywhere(key, ms / 10 + 100);
+    let made = await issueFor(ms);
+    while (made === null || (await statuses(made.key)).join() !== '200,200,200')
+      made = await issueFor((ms *= 2));
+    await rejectedEverywhere(made.key, ms / 10 + 1_000);
   });
 
   it('does not trust the connection it listens on: a killed one is replaced and everything compared', async () => {
@@ -100,7 +108,7 @@ describe('one gateway', () => {
       WHERE application_name LIKE 'postern-changes%' AND datname = current_database()
     ) SELECT count(*) FROM cut`);
     await database.query('UPDATE gateway_key SET revoked_at = now() WHERE id = $1', [id]);
-    await rejectedEverywhere(key, 300);
+    await rejectedEverywhere(key);
   });
 
   it('learns of a change whose notification was swallowed', async () => {
@@ -113,7 +121,7 @@ describe('one gateway', () => {
     UPDATE gateway_key SET revoked_at = now() WHERE id = '${id}';
     UPDATE change_counter SET value = value + 1 WHERE name = 'keys';
     COMMIT`);
-    const worst = await rejectedEverywhere(key, 300);
+    const worst = await rejectedEverywhere(key);
     process.stdout.write(`without notification after ${worst.toFixed(0)} ms\n`);
   });
 
@@ -212,7 +220,8 @@ describe('unknown keys', () => {
     // Fifty a second; the flood may stand on both sides of a second's end.
     expect(flood.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(100);
     for (const one of flood) {
-      if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'overloaded' });
+      if (one.status === 'rejected')
+        expect(['overloaded', 'database_unavailable']).toContain((one.reason as { code: string }).code);
     }
     expect(await lookup.find(generateKey(), from('192.0.2.2'))).toBeNull();
   });

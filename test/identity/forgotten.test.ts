@@ -1,6 +1,6 @@
 import { CONSOLE } from '../admin/browser.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
-import { soon } from '../support/eventually.js';
+import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
@@ -185,9 +185,8 @@ it('forgets a person whatever their name is', async () => {
 });
 
 async function soonStored(subject: string): Promise<void> {
-  await soon(
+  await eventually(
     async () => (await rows('SELECT FROM request_log WHERE subject = $1', [subject])).length > 0,
-    1_000,
   );
 }
 

@@ -105,7 +105,7 @@ describe('the gateway', () => {
     await eventually(() => ledger.waitingCalls === 1);
     leaving.abort();
     await call;
-    await soon(() => Promise.resolve(ledger.waitingCalls === 0));
+    await soon(() => Promise.resolve(ledger.waitingCalls === 0), 100);
     await session.end();
     expect((await limited.send(key, { model: 'm', max_tokens: 1 })).status).toBe(200);
     expect(provider.requests).toHaveLength(requests + 1);

@@ -16,7 +16,7 @@ export async function timePasses(ms: number, _why: string): Promise<void> {
  * Asks again, 10 ms apart, until there is an answer; fails after so many times. A bound for what must be fast: unlike a time
  * limit, it leaves a busy machine the time it needs.
  */
-export async function soon(ask: () => Promise<boolean>, times = 100): Promise<void> {
+export async function soon(ask: () => Promise<boolean>, times = 1_000): Promise<void> {
   for (let asked = 1; !(await ask()); asked++) {
     if (asked === times) throw new Error(`not within ${times} times`);
     await sleep(10);
