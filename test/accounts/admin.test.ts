@@ -120,6 +120,7 @@ describe('a default of a team', () => {
     const narrow = await gateway.createKey({ team: 'maps', name: 'narrow', providers: ['default'] });
     expect(await outcomeOf(gateway, '/v1/models', key)).toBe('account');
     await gateway.admin('PATCH', '/teams/maps', { default_provider: 'own' });
+    await eventually(async () => (await outcomeOf(gateway, '/v1/models', key)) === 'own');
     const outcomes = [key, narrow, gateway.key].map((one) => outcomeOf(gateway, '/v1/models', one));
     expect(await Promise.all(outcomes)).toEqual(['own', 'account', 'account']);
     await own.stop();

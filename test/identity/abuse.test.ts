@@ -3,6 +3,7 @@ import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
 import { IssuerKeys } from '../../src/identity/trusts/issuer-keys.service.js';
 import { TrustFailures } from '../../src/identity/trusts/trust-failures.service.js';
 import { digestKey } from '../../src/keys/key-secret.js';
+import { changesApplied } from '../support/changes-applied.js';
 import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { exchange, type Exchanged, fromAnother, MANY_ADDRESSES, REJECTED, statusWith } from './exchanges.js';
@@ -94,6 +95,7 @@ it('of a flood of forged tokens, a network has 50 a second verified; others cost
   const [valid, forged] = [await issuer.sign(), await issuer.sign({}, { key: stranger.privateKey })];
   expect((await exchange(gateway, 'flooded', valid)).status).toBe(200);
   const keys = [gateway.key, await gateway.createKey(), await gateway.createKey()];
+  await changesApplied(gateway);
   const callAll = () => Promise.all(keys.map((key) => statusWith(gateway, key)));
   expect(await callAll()).toEqual([200, 200, 200]);
   const cache = gateway.gateway.app.get(KeyCache);

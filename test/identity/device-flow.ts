@@ -1,4 +1,5 @@
 import { CLIENT_SECRET, OpenIdProvider } from '../admin/openid-provider.js';
+import { eventually } from '../support/eventually.js';
 import { type TestGateway } from '../support/gateway.js';
 import { postForm } from './exchanges.js';
 
@@ -85,6 +86,14 @@ export function poll(postern: Where, deviceCode: string): Promise<Polled> {
 
 export function renew(postern: Where, refreshToken: string): Promise<Polled> {
   return grant(postern, { grant_type: 'refresh_token', refresh_token: refreshToken });
+}
+
+/** Renews, again and again while the gateway is too busy. */
+export function renewed(postern: Where, refreshToken: string): Promise<Polled> {
+  return eventually(async () => {
+    const reply = await renew(postern, refreshToken);
+    return reply.status !== 503 && reply;
+  });
 }
 
 /** A browser: its cookies by origin, and what it shows. It follows no page by itself. */

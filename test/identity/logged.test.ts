@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { SignInIdpSecrets } from '../../src/identity/sign-in/idp-secrets.service.js';
 import { SignInMetrics } from '../../src/identity/sign-in/sign-in-metrics.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
+import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
@@ -128,9 +129,9 @@ it('no secret of a sign-in stands in a line of the log, a trace, a row, a change
   const audit = JSON.stringify(await rows('SELECT t::text AS row FROM audit_log t'));
   expect(audit).toContain('sign_in');
   const requests = JSON.stringify(await rows('SELECT t::text AS row FROM request_log t'));
+  await eventually(() => traces.includes('chat'));
   // The last spans are sent when it stops.
   await postern.stop();
-  expect(traces).toContain('chat');
   for (const [name, secret] of shown)
     for (const [where, text] of Object.entries({ logged, traces, audit, requests, told: told.join() }))
       expect([name, where, text.includes(secret)]).toEqual([name, where, false]);

@@ -1,3 +1,4 @@
+import { changesApplied } from '../support/changes-applied.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -29,6 +30,7 @@ beforeAll(async () => {
     claims: { sub: ['job'] },
   };
   await gateway.admin('POST', '/trusts', trust);
+  await changesApplied(gateway);
 });
 afterAll(async () => {
   await gateway.stop();

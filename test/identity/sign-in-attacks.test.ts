@@ -16,6 +16,7 @@ import {
   poll,
   refreshOf,
   renew,
+  renewed,
   signedIn,
   signInSettings,
   startDevice,
@@ -176,8 +177,11 @@ describe('a request of a client', () => {
   it('is told to slow down, and each time by 5 seconds more', async () => {
     const { body } = await startDevice(postern);
     expect(await poll(postern, body.device_code)).toMatchObject({ error: 'authorization_pending' });
-    expect(await poll(replica, body.device_code)).toMatchObject({ status: 400, error: 'slow_down' });
-    expect(await poll(postern, body.device_code)).toMatchObject({ status: 400, error: 'slow_down' });
+    for (const one of [replica, postern]) {
+      // However long a busy machine takes, the next poll is too early.
+      await rows(`UPDATE device_request SET last_poll_at = now() + interval '1 minute'`);
+      expect(await poll(one, body.device_code)).toMatchObject({ status: 400, error: 'slow_down' });
+    }
     const found = await rows('SELECT interval_s FROM device_request WHERE interval_s > 5');
     expect(found).toEqual([{ interval_s: 15 }]);
   });
@@ -306,7 +310,7 @@ describe('a token', () => {
 
   it('is renewed on two replicas at once: both get the same pair, of one sign-in', async () => {
     const { refresh } = await signedIn(postern, issuer);
-    const all = await Promise.all([postern, replica, postern, replica].map((one) => renew(one, refresh)));
+    const all = await Promise.all([postern, replica, postern, replica].map((one) => renewed(one, refresh)));
     expect(new Set(all.map(({ access_token: token }) => token)).size).toBe(1);
     const used = createHash('sha256').update(refresh).digest('hex');
     const [count] = await rows(
@@ -379,7 +383,6 @@ describe('what is for Claude Code', () => {
 
   it.each(['metrics', 'logs', 'traces'])('discards %s of a sign-in, and leaves no row', async (name) => {
     const { access } = await signedIn(postern, issuer);
-    const before = await postern.rowCount();
     const send = (token: string, body: string) =>
       fetch(`${postern.url}/p/default/v1/${name}`, {
         method: 'POST',
@@ -389,7 +392,7 @@ describe('what is for Claude Code', () => {
     expect((await send(access, '{"x":1}')).status).toBe(200);
     expect((await send(access, 'x'.repeat(4_194_305))).status).toBe(413);
     expect((await send(postern.key, '{}')).status).toBe(403);
-    expect(await postern.rowCount()).toBe(before);
+    expect(await rows(`SELECT FROM request_log WHERE path LIKE '%/v1/${name}'`)).toEqual([]);
   });
 
   it.each([

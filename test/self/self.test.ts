@@ -202,7 +202,8 @@ it('never keeps administrators waiting, however slow its reads are', async () =>
   const reads = [1, 2, 3].map(() => self('/v1/usage', key.key));
   await eventually(async () => {
     const [row] = await gateway.database.query<{ count: string }>(
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      `SELECT count(*) FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'postern-self'`,
     );
     return Number(row!.count) === 2;
   });
