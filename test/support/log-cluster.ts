@@ -112,25 +112,22 @@ export class LogCluster {
     const client = new pg.Client({ connectionString: this.url });
     await client.connect();
     this.crowd = [client];
-    for (;;) {
+    const take = async (): Promise<boolean> => {
       const next = new pg.Client({ connectionString: this.url });
       next.on('error', () => {});
-      try {
-        await next.connect();
-      } catch {
-        break;
-      }
-      this.crowd.push(next);
-    }
+      return next.connect().then(
+        () => this.crowd.push(next) > 0,
+        () => false,
+      );
+    };
+    while (await take());
     const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'postern-log'`;
-    await client.query(terminate);
-    // The place it left is taken too, before it comes back.
-    const last = new pg.Client({ connectionString: this.url });
-    last.on('error', () => {});
-    await last.connect().then(
-      () => this.crowd.push(last),
-      () => {},
-    );
+    // The place it left is taken too; it may come back before.
+    if ((await client.query(terminate)).rowCount !== 0)
+      await eventually(async () => {
+        await client.query(terminate);
+        return take();
+      });
   }
 
   async disperse(): Promise<void> {

@@ -52,12 +52,20 @@ async function transfer(headers: string, run: (socket: Awaited<ReturnType<typeof
 }
 
 async function expectFlat(once: () => Promise<number>): Promise<void> {
-  const first = await once();
-  const second = await once();
-  const [need, growth] = [first - idle, second - first].map((bytes) => Math.round(bytes / MEGABYTE));
-  process.stdout.write(`  ${BYTES / MEGABYTE} MB: ${need} MB over the idle process, then ${growth} more\n`);
-  expect(second - first).toBeLessThan(GROWTH);
-  expect(second - idle).toBeLessThan(NEED);
+  let last = await once();
+  let growth = Infinity;
+  // What a busy machine collects late is not what each transfer adds.
+  for (let more = 0; more < 3 && growth >= GROWTH; more++) {
+    const next = await once();
+    growth = next - last;
+    last = next;
+  }
+  const [need, grown] = [last - idle, growth].map((bytes) => Math.round(bytes / MEGABYTE));
+  process.stdout.write(
+    `  ${BYTES / MEGABYTE} MB: ${need} MB over the idle process, the last ${grown} more\n`,
+  );
+  expect(growth).toBeLessThan(GROWTH);
+  expect(last - idle).toBeLessThan(NEED);
 }
 
 it(`${BYTES / MEGABYTE} MB down to a slow reader`, async () => {

@@ -16,7 +16,10 @@ let provider: FakeProvider;
 let postern: TestGateway;
 beforeAll(async () => {
   provider = await FakeProvider.start();
-  postern = await startTestGateway({ PROVIDER_URL: provider.url });
+  postern = await startTestGateway({
+    PROVIDER_URL: provider.url,
+    UPSTREAM_CONNECT_TIMEOUT_MS: '120000',
+  });
 });
 afterAll(async () => {
   await postern.stop();
