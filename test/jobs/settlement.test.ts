@@ -326,10 +326,17 @@ it('a settlement that is killed before it is committed is made again', async () 
   await lock.connect();
   try {
     await lock.query('SELECT pg_advisory_lock(4711)');
-    await database.query('UPDATE provider_job SET next_check_at = now() WHERE id = $1', [id]);
-    const running = jobs.postern.gateway.app.get(JobChecks, { strict: false }).run();
+    const check = async () => {
+      await database.query('UPDATE provider_job SET next_check_at = now() WHERE id = $1', [id]);
+      await jobs.postern.gateway.app.get(JobChecks, { strict: false }).run();
+    };
+    let running: Promise<void> | undefined;
     let pid = 0;
     await eventually(async () => {
+      // Again, in case it has waited for the lock for too long before it was seen.
+      running ??= check()
+        .catch(() => {})
+        .finally(() => (running = undefined));
       const [waiting] = await database.query<{ pid: number }>(
         `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory' AND query ILIKE '%provider_job%'`,
       );
@@ -337,7 +344,7 @@ it('a settlement that is killed before it is committed is made again', async () 
       return pid !== 0;
     });
     await database.query('SELECT pg_terminate_backend($1)', [pid]);
-    await running.catch(() => {});
+    await running;
     expect(await jobs.job(id)).toMatchObject({ state: 'open', ended_at: null });
     expect(await jobs.row(id)).toMatchObject({ cost_usd: null });
   } finally {
