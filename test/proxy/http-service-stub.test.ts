@@ -4,10 +4,12 @@ import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { throwError } from 'rxjs';
 import { SETTINGS } from '../../src/config/config.module.js';
+import { DatabaseService } from '../../src/database/database.service.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
 import { PosternModule } from '../../src/postern.module.js';
 import { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapter.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { testOptions } from '../support/settings.js';
 
@@ -33,6 +35,8 @@ beforeAll(async () => {
     logger: false,
   });
   await app.listen(0, '127.0.0.1');
+  const postgres = app.get(DatabaseService, { strict: false });
+  await eventually(() => postgres.notReady === null);
 });
 afterAll(async () => {
   await app.close();

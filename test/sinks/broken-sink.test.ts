@@ -101,6 +101,6 @@ it.each([
   await eventually(
     async () => !(await ready()).reasons.some((reason) => reason.startsWith('sinks that are behind')),
   );
-  expect((await metric('postern_sink_rows_total')) - rows!).toBe(5 + CALLS);
-  expect((await view()).state).toBe('current');
+  await eventually(async () => (await metric('postern_sink_rows_total')) - rows! === 5 + CALLS);
+  await eventually(async () => (await view()).state === 'current');
 });

@@ -258,12 +258,19 @@ it('closes with 1001 when the gateway stops: at once when quiet, else before the
   const key = await gateway.createKey({ websockets: true });
   const quiet = await open(key);
   const busy = await open(key);
-  const talking = setInterval(() => provider.sockets.at(-1)!.send('{"type":"delta"}'), 50);
+  let [last, longestGap] = [performance.now(), 0];
+  const talking = setInterval(() => {
+    longestGap = Math.max(longestGap, performance.now() - last);
+    last = performance.now();
+    provider.sockets.at(-1)!.send('{"type":"delta"}');
+  }, 50);
   let stillOpen = true;
   void busy.closed.then(() => (stillOpen = false));
   const stopping = gateway.gateway.stop();
   expect(await quiet.closed).toMatchObject({ code: 1001 });
-  expect(stillOpen).toBe(true);
+  // A machine that is busy for a second makes it quiet too.
+  const wasQuiet = Math.max(longestGap, performance.now() - last) > 900;
+  expect(stillOpen || wasQuiet).toBe(true);
   clearInterval(talking);
   expect(await busy.closed).toMatchObject({ code: 1001 });
   await stopping;

@@ -116,7 +116,7 @@ describe.each([
       socket.write(answer('200 OK', ['Content-Type: application/json'], usage));
     });
     addToApp(TestPolicies, ...modules);
-    postern = await startTestGateway({ PROVIDER_URL: provider.url, CLIENT_IDLE_TIMEOUT_MS: '1500' });
+    postern = await startTestGateway({ PROVIDER_URL: provider.url, CLIENT_IDLE_TIMEOUT_MS: '5000' });
     first = postern.gateway.app.get(First, { strict: false });
     key = await postern.createKey({ endpoints: 'all' });
     replaying = await postern.createKey({ endpoints: 'all', idempotency: 'replay' });
@@ -383,7 +383,7 @@ describe.each([
     const { release } = first;
     client.send(request(`POST ${MAIN}`, head(['need-body', 'wait-for-release']), '{}'));
     await eventually(() => first.release !== release);
-    await timePasses(2_000, 'longer than a client may be idle');
+    await timePasses(6_000, 'longer than a client may be idle');
     first.release();
     expect((await client.answer()).status).toBe(200);
     client.destroy();
