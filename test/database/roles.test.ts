@@ -138,7 +138,7 @@ describe('a new installation with the roles of the guide, in a schema of its own
       await postern.run(locks.replace("TO postern'", `TO postern_${role}'`));
     gateway = await postern.gateway();
     await setPrice(gateway);
-  }, 120_000);
+  });
   afterAll(async () => {
     await gateway.stop();
     await postern.remove();
@@ -313,7 +313,7 @@ describe('a new installation with the roles of the guide, in a schema of its own
   });
 
   it('has logged no error', () => {
-    expect(logged().filter((text) => /permission|denied|must be owner|could not/i.test(text))).toEqual([]);
+    expect(logged().filter((text) => /permission denied|must be owner/i.test(text))).toEqual([]);
   });
 });
 
@@ -350,7 +350,7 @@ it('an installation of an earlier version with one role gets a second one', asyn
   } finally {
     await postern.remove();
   }
-}, 120_000);
+});
 
 it('a schema of one role alone is found by the options of the URL', async () => {
   const postern = await Installation.make('elsewhere');
@@ -375,4 +375,4 @@ it('a schema of one role alone is found by the options of the URL', async () => 
   } finally {
     await postern.remove();
   }
-}, 120_000);
+});

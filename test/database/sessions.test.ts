@@ -97,9 +97,6 @@ it('every session of a gateway has the settings that its promises need, whatever
   });
   const isSending = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'postern-sinks'`;
   await eventually(async () => (await database.query(isSending)).length > 0);
-  await wire.stop();
-  await database.drop();
-
   const names = [
     '',
     '-changes/2',
@@ -112,6 +109,11 @@ it('every session of a gateway has the settings that its promises need, whatever
     '-partitions',
   ];
   names.push('-prices', '-reader', '-sinks', '-start', '-usage');
+  await wire.stop();
+  // A stop does not wait long for a session's end.
+  await eventually(() => names.every((name) => seen.has(`postern${name}`)));
+  await database.drop();
+
   // What one replica does at a time begins after some seconds: only a slow test sees it.
   const always = [...seen.keys()].filter((name) => name !== 'postern-jobs');
   expect(always.sort()).toEqual(names.map((name) => `postern${name}`));

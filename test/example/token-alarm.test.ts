@@ -18,7 +18,9 @@ beforeAll(async () => {
   });
   postern = await startTestGateway({ PROVIDER_URL: provider.url, TOKEN_ALARM_PER_DAY: '25' });
   lines = [];
-  const keep = (message: unknown) => void lines.push(String(message));
+  const keep = (message: unknown) => {
+    if (String(message).startsWith('Team ')) lines.push(String(message));
+  };
   Logger.overrideLogger({ log: keep, warn: keep, error: keep, fatal: keep });
 });
 afterAll(async () => {

@@ -300,7 +300,9 @@ it('adds up by hour after 2 days, deletes after the retention, and announces a k
       model,
       calls,
     ]);
-  const hour = `date_trunc('hour', now() - interval '3 days', 'UTC')`;
+  const [{ hour } = { hour: '' }] = await first.database.query<{ hour: string }>(
+    `SELECT format('%L::timestamptz', date_trunc('hour', now() - interval '3 days', 'UTC')) AS hour`,
+  );
   await insert(hour, 1);
   await insert(`${hour} + interval '1 minute'`, 2, 'a', 'one');
   await insert(`${hour} + interval '2 minutes'`, 4, 'a', 'two');

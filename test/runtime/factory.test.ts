@@ -75,7 +75,7 @@ class OwnModule {}
 
 const create = (settings: PosternOptions = options) => PosternFactory.create(OwnModule, { settings });
 
-const keyIn = (text: string) => /ptn_\w+/.exec(text)![0];
+const key = () => eventually(() => /ptn_\w+/.exec(printed)?.[0]);
 
 const callWith = (url: string, key: string) =>
   fetch(`${url}/v1/chat/completions`, {
@@ -89,8 +89,8 @@ it('makes an application that serves by app.listen(), set up as in the documenta
   app.enableCors({ origin: 'https://app.example' });
   await app.listen(0, '127.0.0.1');
   const url = await app.getUrl();
-  expect(printed).toContain(`ready on ${url}`);
-  const response = await callWith(url, keyIn(printed));
+  await eventually(() => printed.includes(`ready on ${url}`));
+  const response = await callWith(url, await key());
   expect([response.status, await response.text()]).toEqual([200, '{"choices":[]}']);
   const hello = await fetch(`${url}/hello`);
   // The settings of create() win over those of the module.
@@ -105,9 +105,9 @@ it('makes an application that serves by app.listen(), set up as in the documenta
 it('lets calls end before modules are destroyed, and leaves DATA_DIR to the next one', async () => {
   const { promise, resolve } = deferred();
   answering = promise;
-  app = await create();
+  app = await create({ ...options, shutdownGraceMs: 60_000 });
   await app.listen(0, '127.0.0.1');
-  const calling = callWith(await app.getUrl(), keyIn(printed));
+  const calling = callWith(await app.getUrl(), await key());
   while (provider.requests.length === 0) await new Promise(setImmediate);
   events.length = 0;
   await expect(create()).rejects.toThrow('another Postern');

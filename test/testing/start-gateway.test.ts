@@ -112,7 +112,7 @@ it('replaces providers, and then drains and stops as any gateway', async () => {
   });
   const postern = await startGateway({
     modules: [HelloModule],
-    settings: { providerUrl: provider.url, logLevel: 'fatal' },
+    settings: { providerUrl: provider.url, logLevel: 'fatal', shutdownGraceMs: 60_000 },
     override: (builder) => builder.overrideProvider(Greeting).useValue({ text: () => 'replaced' }),
     setup: (app) => void app.enableCors({ origin: 'https://app.example' }),
   });
