@@ -43,7 +43,7 @@ const isAllowed = existsSync(SOMAXCONN) && Number(readFileSync(SOMAXCONN, 'utf8'
       const socket = connect(Number(port.toString()), '127.0.0.1', () => connected++);
       sockets.push(socket.on('error', (error) => errors.push(error)));
     }
-    await eventually(() => connected + errors.length === CLIENTS, 30_000);
+    await eventually(() => connected + errors.length === CLIENTS);
     expect(errors).toEqual([]);
   },
 );

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import type { GatewayProcess } from '../support/process.js';
+import { unusedPort } from '../support/unused-port.js';
 import { Workplace } from '../support/workplace.js';
 
 let database: TestDatabase;
@@ -54,8 +55,8 @@ it('names the remedy for a malformed DATABASE_URL without showing it', async () 
 
 it('names the port that is taken, and has not spent the first key on a start that nobody saw', async () => {
   const other = createServer();
-  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-  const { port } = other.address() as AddressInfo;
+  const port = await unusedPort();
+  await new Promise<void>((resolve) => other.listen(port, '127.0.0.1', resolve));
   const start = () => workplace.gateway({ DATABASE_URL: database.url, PORT: String(port) });
   expect(await rejection(start())).toBe(
     `postern: 127.0.0.1:${port} is in use by another process; stop it or set PORT to a free port\n`,

@@ -35,7 +35,9 @@ const logged = (text: string) =>
     .filter(
       (line) =>
         line !== '' &&
-        !/^postern: |Postgres is not ready: it has not responded yet|Postgres is ready\./.test(line),
+        !/^postern: |Postgres is not ready: it has not responded yet|Postgres is ready\.|Changes( of \w+)? cannot be read right now/.test(
+          line,
+        ),
     );
 
 it('are JSON in production: start, stop, changes, rejections and errors, and no line for a call that went well', async () => {

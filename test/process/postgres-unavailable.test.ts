@@ -46,7 +46,9 @@ it('starts without Postgres, says so, and comes to itself when Postgres does', a
   expect(rejected.status).toBe(503);
   expect(rejected.headers.get('x-gateway-error')).toBe('database_unavailable');
   expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThan(0);
-  await gateway.process.until(/Postgres is not ready: .*ECONNREFUSED.* Trying again until it is\./);
+  await gateway.process.until(
+    /Postgres is not ready: .*(ECONNREFUSED|it has not responded yet).* Trying again until it is\./,
+  );
   expect(gateway.process.stdout).toContain(`postern: listening on ${url}; waiting for Postgres\n`);
   expect(gateway.process.stdout).not.toMatch(/shown only once|ready on|no provider yet/);
 
@@ -83,6 +85,7 @@ it('leaves pending migrations alone with MIGRATE=off and goes on once somebody r
   const gateway = workplace.gateway(settings);
   const url = await gateway.listening();
   await gateway.process.until(/migrations are pending and MIGRATE=off; run "\S*postern migrate"/);
+  await eventually(async () => (await ready(url)).reasons.some((why) => /migrations are pending/.test(why)));
   expect((await ready(url)).status).toBe(503);
   const tables = await database.query("SELECT FROM pg_tables WHERE tablename = 'request_log'");
   expect(tables).toEqual([]);

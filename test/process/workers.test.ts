@@ -30,15 +30,18 @@ const settings = () => ({ DATABASE_URL: database.url, DATA_DIR: workplace.dataDi
 /** A command in this process, which finds the gateway as its user would. */
 const postern = (...args: string[]) => runHere(args, settings());
 const actorsOf = (name: string) =>
-  database.query('SELECT actor, client_ip FROM audit_log WHERE subject_name = $1', [name]);
+  database.query<{ actor: string; client_ip: string | null }>(
+    'SELECT actor, client_ip FROM audit_log WHERE subject_name = $1',
+    [name],
+  );
 
 const total = async () => (await Scrape.of(url)).sum('postern_calls_total');
 
 const countDeaths = () =>
   (gateway.process.stdout + gateway.process.stderr).split('was killed by SIGKILL').length;
 
-/** On a connection of its own: the system hands it to one of the workers. */
-const call = () => complete(url, key);
+/** On a connection of its own: the system hands it to one of the workers. A busy machine may not find its key in time. */
+const call = () => eventually(() => complete(url, key).catch(() => null));
 
 it('says at the second start how to list and create keys, once for all workers, and prints no key', async () => {
   await gateway.process.until(
@@ -48,8 +51,15 @@ it('says at the second start how to list and create keys, once for all workers, 
 });
 
 it('is found by commands, which change things through it', async () => {
-  expect(await postern('teams', 'create', 'two workers')).toMatchObject({ code: 0, stderr: '' });
-  expect(await actorsOf('two workers')).toEqual([{ actor: 'admin-token', client_ip: '127.0.0.1' }]);
+  // One that gets no answer in time goes to the database.
+  let tries = 0;
+  const actors = await eventually(async () => {
+    const name = `two workers ${++tries}`;
+    expect(await postern('teams', 'create', name)).toMatchObject({ code: 0, stderr: '' });
+    const found = await actorsOf(name);
+    return found[0]?.actor === 'admin-token' && found;
+  });
+  expect(actors).toEqual([{ actor: 'admin-token', client_ip: '127.0.0.1' }]);
 });
 
 it('tells the sum over all workers, whichever is asked, also after one of them has died', async () => {
@@ -63,10 +73,7 @@ it('tells the sum over all workers, whichever is asked, also after one of them h
   await gateway.process.until(/was killed by SIGKILL/);
   // While it is gone, and once another has come.
   expect(await total()).toBe(60);
-  await eventually(
-    async () => (await workersOf(gateway.process.pid)).some((pid) => !before.includes(pid)),
-    20_000,
-  );
+  await eventually(async () => (await workersOf(gateway.process.pid)).some((pid) => !before.includes(pid)));
   await Promise.all(Array.from({ length: 40 }, call));
   await eventually(async () => (await total()) === 100);
   // The dead one's too.
@@ -92,16 +99,21 @@ it('tells the sum also where a worker answers that waits for Postgres at its sta
   const migrating = new pg.Client({ connectionString: database.url });
   await migrating.connect();
   await migrating.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.migrations]);
-  const workers = await workersOf(gateway.process.pid);
-  const deaths = countDeaths();
-  process.kill(workers[1]!, 'SIGKILL');
-  await eventually(() => countDeaths() > deaths);
-  // The next one holds requests for its first seconds: an answer that took that long is its own.
+  const totals: number[] = [];
   await eventually(async () => {
-    const begun = performance.now();
-    expect(await Promise.all([total(), total()])).toEqual([before + 1, before + 1]);
-    return performance.now() - begun > 2_000;
+    const workers = await workersOf(gateway.process.pid);
+    const deaths = countDeaths();
+    process.kill(workers[1]!, 'SIGKILL');
+    await eventually(() => countDeaths() > deaths);
+    // The next one holds requests for its first seconds: an answer that took that long is its own.
+    const isHeld = async () => {
+      const begun = performance.now();
+      totals.push(...(await Promise.all([total(), total()])));
+      return performance.now() - begun > 2_000;
+    };
+    return eventually(isHeld, 30_000).catch(() => false);
   });
+  expect(new Set(totals)).toEqual(new Set([before + 1]));
   await migrating.end();
 });
 
