@@ -6,7 +6,7 @@ let count = 0;
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
   process.on(signal, () => {
     console.log(signal + ' ' + ++count);
-    if (count === 1) setTimeout(() => process.exit(3), 1500);
+    if (count === 1) setTimeout(() => process.exit(3), Number(process.env.END_MS ?? 1500));
     else process.exit(4);
   });
 }
@@ -34,7 +34,7 @@ describe('signals to npm start', () => {
 
   // Ctrl-C arrives from the terminal and again from npm, which forwards it: the gateway must not see two.
   it('takes two in a row for one Ctrl-C, and a later one for a second', async () => {
-    const run = checkout.start();
+    const run = checkout.start('start.mjs', [], { END_MS: '15000' });
     await run.until('ready');
     run.child.kill('SIGINT');
     await run.until('SIGINT 1');
