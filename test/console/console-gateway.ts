@@ -72,7 +72,7 @@ export async function startConsoleGateway(
     ...more,
   });
   for (const secret of [MASTER_KEY, CLIENT_SECRET]) SECRETS.add(secret);
-  await gateway.withPostgres();
+  await gateway.ready();
   return {
     url,
     database,

@@ -30,7 +30,7 @@ it('forwards nothing and leaves no row when the gateway is killed while a policy
   await pending.closed;
   await eventually(() => closed);
   const next = site.gateway({ ADMIN_TOKEN });
-  const again = await next.withPostgres();
+  const again = await next.ready();
   // The policy is in force from the first call on.
   filter.respond = deny;
   const rejected = await send(again, key);

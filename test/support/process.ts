@@ -159,11 +159,6 @@ export class GatewayProcess {
     return (await this.process.until(/^postern: (?:ready|listening) on ([^\s;]+)/m))[1]!;
   }
 
-  /** Waits until it has reached Postgres. @returns its URL */
-  async withPostgres(): Promise<string> {
-    return (await this.process.until(/^postern: ready on (\S+)$/m))[1]!;
-  }
-
   /** Waits for the first key, printed once. */
   async firstKey(): Promise<string> {
     return (await this.process.until(/shown only once: (ptn_\S+)$/m))[1]!;
