@@ -45,14 +45,17 @@ const OPENAI = {
 };
 const repair = () => priced.gateway.gateway.app.get(CostRepair);
 
-/** The row once it has a cost: the interval may repair at the same time, and then a pass does nothing. */
-const repairedRow = (id: string) =>
-  eventually(async () => {
+/** The row once it has a cost, after two passes at most: while the interval repairs, a pass does nothing. */
+const repairedRow = (id: string) => {
+  let passes = 0;
+  return eventually(async () => {
     const row = await priced.gateway.row(id);
     if (row.cost_usd !== null) return row;
-    await repair().run(0);
+    expect(passes).toBeLessThan(2);
+    if ((await repair().run(0)) !== null) passes++;
     return null;
   });
+};
 
 describe('the cost of a call', () => {
   it('comes from the catalog, which is asked once for a model', async () => {
@@ -282,14 +285,19 @@ describe('a model without a price', () => {
       return resolve(...asked);
     };
     const patience = jest.replaceProperty(PATIENCE, 'pricesMs', 250);
-    const row = await priced.call('slow', 'mistral-large-latest', OPENAI);
-    patience.restore();
-    expect(row).toMatchObject({ cost_usd: null, price_id: null });
-    const noted = () => query("SELECT FROM unpriced_model WHERE model = 'mistral-large-latest'");
-    await eventually(async () => (await noted()).length === 1);
-    release();
-    catalog.resolve = resolve;
-    expect(Number((await repairedRow(row.id)).cost_usd)).toBeGreaterThan(0);
+    let id;
+    try {
+      const row = await priced.call('slow', 'mistral-large-latest', OPENAI);
+      expect(row).toMatchObject({ cost_usd: null, price_id: null });
+      ({ id } = row);
+      const noted = () => query("SELECT FROM unpriced_model WHERE model = 'mistral-large-latest'");
+      await eventually(async () => (await noted()).length === 1);
+    } finally {
+      patience.restore();
+      release();
+      catalog.resolve = resolve;
+    }
+    expect(Number((await repairedRow(id)).cost_usd)).toBeGreaterThan(0);
   });
 });
 

@@ -319,9 +319,8 @@ describe('repricing', () => {
     // In one request, however long it takes.
     const prices = priced.gateway.gateway.app.get(PricesService);
     const patience = jest.replaceProperty(prices, 'repriceMs', 600_000);
-    const result = await admin('POST', '/prices/reprice', { ...range(), model: 'many', dry_run: false });
-    patience.restore();
-    expect(result).toMatchObject({
+    const reprice = admin('POST', '/prices/reprice', { ...range(), model: 'many', dry_run: false });
+    expect(await reprice.finally(() => patience.restore())).toMatchObject({
       rows: 12_001,
       changed: 12_000,
       cost_before: '1.000000000',

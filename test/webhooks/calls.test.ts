@@ -39,8 +39,7 @@ it('announces a threshold and the end of a budget that calls spend, and the key 
       id,
       calls,
     ]);
-    // 503: a busy machine had no answer for the budget in time.
-  } while (status === 200 || status === 503);
+  } while (status === 200);
   expect([status, calls]).toEqual([402, 4]);
   const events = (await receiver.until(3)).map((request) => verified(request, secret));
   const shown = events.map(({ type, data }) => `${type} ${String(data.threshold)} ${String(data.used)}`);
