@@ -313,7 +313,11 @@ describe('a new installation with the roles of the guide, in a schema of its own
   });
 
   it('has logged no error', () => {
-    expect(logged().filter((text) => /permission denied|must be owner/i.test(text))).toEqual([]);
+    const isMissing = /permission denied|must be owner/i;
+    expect(logged().filter((text) => isMissing.test(text))).toEqual([]);
+    // A busy machine may have kept a statement waiting for too long.
+    const isSlow = /timeout|terminat/i;
+    expect(logged().filter((text) => /could not/i.test(text) && !isSlow.test(text))).toEqual([]);
   });
 });
 

@@ -197,7 +197,8 @@ it('counts a job that is settled while a budget is made', async () => {
     );
     await eventually(async () => {
       const waiting = await jobs.postern.database.query(
-        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%provider_job%'",
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+           AND query LIKE '%provider_job%'`,
       );
       return waiting.length > 0;
     });

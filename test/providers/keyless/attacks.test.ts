@@ -30,7 +30,7 @@ const EACH: [string, New, string][] = [
 
 let keyless: KeylessGateway;
 let onAws: KeylessGateway;
-/** Gives up a token endpoint that hangs soon. */
+/** Gives up after a second on a token endpoint that hangs. */
 let impatient: KeylessGateway;
 
 beforeAll(async () => {
