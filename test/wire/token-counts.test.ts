@@ -112,10 +112,10 @@ describe('token counts of compressed responses', () => {
   });
 });
 
-/** Processor time in ms of calls and their rows, one after the other: the least of a few tries. */
+/** Processor time in ms of calls and their rows, one after the other: the least of many tries. */
 async function cost(calls: () => Promise<ReceivedResponse>): Promise<number> {
   let least = Infinity;
-  for (let i = 0; i < 3; i++) {
+  for (let i = 0; i < 12; i++) {
     const before = process.cpuUsage();
     await rowOf(await calls());
     await turn();
@@ -146,7 +146,7 @@ describe('a call that is hostile to those who read it', () => {
       };
       await times(plain);
       const [plainCost, hostileCost] = [await cost(() => times(plain)), await cost(() => times(hostile))];
-      expect(hostileCost).toBeLessThan(5 * plainCost + 60);
+      expect(hostileCost).toBeLessThan(5 * plainCost);
     },
   );
 
@@ -174,6 +174,6 @@ describe('a call that is hostile to those who read it', () => {
     await calls(plain);
     const plainCost = await cost(() => calls(plain));
     const hostileCost = await cost(() => calls(body));
-    expect(hostileCost).toBeLessThan(5 * plainCost + 60);
+    expect(hostileCost).toBeLessThan(5 * plainCost);
   });
 });
