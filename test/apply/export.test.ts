@@ -311,7 +311,7 @@ describe('postern export', () => {
       ),
       { numRuns: 6, endOnFailure: true },
     );
-  }, 900_000);
+  }, 600_000);
 
   it('has every member that apply knows', async () => {
     const limitsOfAll = {

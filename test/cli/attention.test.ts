@@ -1,7 +1,6 @@
 import { FakeProvider } from '../../src/testing/fake-provider.js';
-import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { runHere } from './run-here.js';
+import { runHere, untilSaid } from './run-here.js';
 
 let provider: FakeProvider;
 let gateway: TestGateway;
@@ -16,12 +15,7 @@ afterAll(async () => {
 
 const remote = (line: string) =>
   runHere(line.split(' '), { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN });
-/** Asks until it says this: for a moment, a busy machine may be degraded too. */
-const saying = (text: RegExp) =>
-  eventually(async () => {
-    const ran = await remote('attention --exit-code');
-    return text.test(ran.stdout) && ran;
-  });
+const saying = (text: RegExp) => untilSaid(text, () => remote('attention --exit-code'));
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 
 // In this order: each adds to what the one before has left.

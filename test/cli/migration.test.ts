@@ -153,7 +153,7 @@ export class ${className} implements MigrationInterface {
   });
   expect(await readdir(join(folder, 'src/migrations'))).toHaveLength(1);
   expect(await databases()).toEqual([]);
-}, 900_000);
+}, 600_000);
 
 it('drops the scratch database when a migration fails', async () => {
   const failing = `class Failing1600000000000 { up(runner: any) { return runner.query('SELECT no_such_function()'); } }`;

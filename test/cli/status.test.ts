@@ -4,7 +4,7 @@ import { createDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
-import { runHere } from './run-here.js';
+import { runHere, untilSaid } from './run-here.js';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -15,13 +15,7 @@ afterEach(() => jest.restoreAllMocks());
 
 const remote = (...args: string[]) =>
   runHere(args, { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN });
-
-/** What the command says once it says this: on a busy machine, Postgres may be away for a moment. */
-const saying = (text: RegExp, ...args: string[]) =>
-  eventually(async () => {
-    const ran = await remote('status', ...args);
-    return text.test(ran.stdout) && ran;
-  });
+const saying = (text: RegExp, ...args: string[]) => untilSaid(text, () => remote('status', ...args));
 
 describe('postern status', () => {
   it('shows a healthy gateway with its sinks, and ends with 0', async () => {

@@ -51,7 +51,7 @@ export interface WatchedPage {
 export const SECRETS = new Set([ADMIN_TOKEN]);
 
 /** On a busy machine, what the page of a key's holder reads may be told to come again. */
-export const COMES_AGAIN = /status of (429|503) .*\/self\/v1\//;
+export const COMES_AGAIN = /status of 503 .*\/self\/v1\//;
 
 /** Everything that a page holds: its elements, what was typed, its address, and what it stored. */
 const KEPT = `document.documentElement.outerHTML + [...document.querySelectorAll('input')].map((input) => input.value)

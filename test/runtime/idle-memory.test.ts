@@ -10,7 +10,10 @@ const PROCESS = resolve(__dirname, '../../.test-build/test/runtime/idle-process.
 it('gives the memory of the young generation back while nothing happens, and only then', async () => {
   const child = fork(PROCESS);
   try {
-    const [busy] = (await once(child, 'message')) as [Memory];
+    const ended = once(child, 'exit').then((how) => {
+      throw new Error(`ended before it said anything: ${how.join(' ')}`);
+    });
+    const [busy] = (await Promise.race([once(child, 'message'), ended])) as [Memory];
     expect(busy).toEqual({ forced: 0, youngMib: expect.any(Number) as number });
     expect(busy.youngMib).toBeGreaterThan(12);
     let idle = busy;

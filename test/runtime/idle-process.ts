@@ -42,7 +42,6 @@ kept = {};
 while (process.connected) {
   // It does not try again to give back what it could not: V8 gives nothing back as long as it has seen many allocations lately.
   const again = new IdleMemoryService();
-
   await timePasses(1_000, 'only an idle process gives memory back');
   again.look();
   await turn();
