@@ -37,7 +37,7 @@ describe('a transaction that changes keys', () => {
     locks.other.on('notification', ({ payload }) => notified.push(payload!));
     await locks.other.query('LISTEN postern_keys');
   });
-  /** What came of changes before it may arrive late. */
+  /** Notifications of earlier changes may arrive late. */
   const notifiedAfter = (count: bigint) =>
     notified.filter((payload) => BigInt(payload.split(' ')[0]!) > count);
 
