@@ -90,7 +90,7 @@ it('forwards a call if another key was revoked meanwhile', async () => {
 
 it('does not forward a call whose key has expired while its body was awaited', async () => {
   let expiry = 0;
-  // Rejected where a busy machine took longer than that.
+  // A busy machine may take longer than 3 s; then the key is rejected.
   const issued = await eventually(() => {
     expiry = Date.now() + 3_000;
     return issue({ expires_at: new Date(expiry).toISOString() }).catch(() => null);

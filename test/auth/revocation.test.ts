@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { KeyChangesService } from '../../src/auth/key-changes.service.js';
 import { KeyCache } from '../../src/auth/key-cache.js';
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
 import { isWellFormedKey, generateKey } from '../../src/keys/key-secret.js';
@@ -43,11 +44,9 @@ describe('one gateway', () => {
   }
 
   /** Worst time over the replicas from the change to the first rejection, in ms. */
-  async function rejectedEverywhere(key: string, times?: number): Promise<number> {
+  async function rejectedEverywhere(key: string): Promise<number> {
     const from = performance.now();
-    await Promise.all(
-      replicas.map((replica) => soon(async () => (await statusAt(replica, key)) === 401, times)),
-    );
+    await Promise.all(replicas.map((replica) => soon(async () => (await statusAt(replica, key)) === 401)));
     return performance.now() - from;
   }
 
@@ -82,20 +81,19 @@ describe('one gateway', () => {
   });
 
   it('ends a key at its expiry without any change in Postgres', async () => {
-    const issueFor = (ms: number) =>
-      replicas[0]!
-        .admin<{ key: string }>('POST', '/keys', {
-          team: 'default',
-          name: `short-${ms}`,
-          expires_at: new Date(Date.now() + ms).toISOString(),
-        })
-        .catch(() => null);
+    let expiry = 0;
+    const issueFor = (ms: number) => {
+      expiry = Date.now() + ms;
+      const members = { team: 'default', name: `short-${ms}`, expires_at: new Date(expiry).toISOString() };
+      return replicas[0]!.admin<{ key: string }>('POST', '/keys', members).catch(() => null);
+    };
     // Every replica knows it while it is good; a busy machine may need longer for that.
     let ms = 700;
     let made = await issueFor(ms);
     while (made === null || (await statuses(made.key)).join() !== '200,200,200')
       made = await issueFor((ms *= 2));
-    await rejectedEverywhere(made.key, ms / 10 + 1_000);
+    await eventually(() => Date.now() > expiry);
+    expect(await statuses(made.key)).toEqual([401, 401, 401]);
   });
 
   it('does not trust the connection it listens on: a killed one is replaced and everything compared', async () => {
@@ -197,13 +195,8 @@ describe('unknown keys', () => {
 
   it('never lets a known key wait behind a flood of made-up ones', async () => {
     // Once it listens: until then, and once when it begins to, all keys are looked up again.
-    await eventually(async () => {
-      const [row] = await gateway.database.query<{ listens: boolean }>(
-        `SELECT count(*) > 0 AS listens FROM pg_stat_activity WHERE application_name LIKE 'postern-changes%'
-           AND datname = current_database() AND query LIKE '%change_counter%' AND state = 'idle'`,
-      );
-      return row!.listens;
-    });
+    const changes = gateway.gateway.app.get(KeyChangesService);
+    await eventually(() => changes.verifiedAt > -Infinity);
     expect(await status(gateway.key)).toBe(200);
     const flood = Array.from({ length: 300 }, () => status(generateKey()));
     const known = await Promise.all(Array.from({ length: 50 }, () => status(gateway.key)));

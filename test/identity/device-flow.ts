@@ -69,6 +69,7 @@ export async function startDevice(
 export interface Polled {
   status: number;
   error?: string;
+  error_description?: string;
   access_token?: string;
   refresh_token?: string;
   expires_in?: number;
@@ -88,11 +89,19 @@ export function renew(postern: Where, refreshToken: string): Promise<Polled> {
   return grant(postern, { grant_type: 'refresh_token', refresh_token: refreshToken });
 }
 
+/** How long the gateway waits for the OpenID provider, or another process that asks it. */
+const WAITS_MS = 8_000;
+
 /** Renews, again and again while the gateway is too busy. */
 export function renewed(postern: Where, refreshToken: string): Promise<Polled> {
   return eventually(async () => {
+    const start = performance.now();
     const reply = await renew(postern, refreshToken);
-    return reply.status !== 503 && reply;
+    // Not if the gateway should have waited.
+    const isEarly =
+      performance.now() - start < WAITS_MS &&
+      reply.error_description?.startsWith('The sign-in cannot be checked now');
+    return (reply.status !== 503 || isEarly === true) && reply;
   });
 }
 

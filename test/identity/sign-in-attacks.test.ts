@@ -179,7 +179,7 @@ describe('a request of a client', () => {
     expect(await poll(postern, body.device_code)).toMatchObject({ error: 'authorization_pending' });
     for (const one of [replica, postern]) {
       // However long a busy machine takes, the next poll is too early.
-      await rows(`UPDATE device_request SET last_poll_at = now() + interval '1 minute'`);
+      await rows(`UPDATE device_request SET last_poll_at = last_poll_at + interval '1 minute'`);
       expect(await poll(one, body.device_code)).toMatchObject({ status: 400, error: 'slow_down' });
     }
     const found = await rows('SELECT interval_s FROM device_request WHERE interval_s > 5');
@@ -392,6 +392,11 @@ describe('what is for Claude Code', () => {
     expect((await send(access, '{"x":1}')).status).toBe(200);
     expect((await send(access, 'x'.repeat(4_194_305))).status).toBe(413);
     expect((await send(postern.key, '{}')).status).toBe(403);
+    // Rows are written in the order of their calls: once this one is there, so would be the others.
+    const later = await fetch(`${postern.url}/p/default/v1/models`, {
+      headers: { authorization: `Bearer ${postern.key}` },
+    });
+    await postern.row(later.headers.get('x-gateway-request-id')!);
     expect(await rows(`SELECT FROM request_log WHERE path LIKE '%/v1/${name}'`)).toEqual([]);
   });
 

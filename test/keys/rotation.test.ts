@@ -60,6 +60,7 @@ describe('a rotation', () => {
   it('lets old and new secret work during the grace, and ends the old one at its end', async () => {
     const old = await issue();
     expect(await statuses(old.key)).toEqual([200, 200]);
+    const start = performance.now();
     const fresh = await rotate(old, { grace_seconds: 2 });
     const isOver = async () =>
       (
@@ -73,7 +74,7 @@ describe('a rotation', () => {
     expect(fresh.prefix).toBe(fresh.key.slice(0, 12));
     const during = await statuses(old.key, fresh.key);
     // On a busy machine, the grace may be over before all have answered.
-    if (!(await isOver())) expect(during).toEqual([200, 200, 200, 200]);
+    if (performance.now() - start <= 2_000) expect(during).toEqual([200, 200, 200, 200]);
     await settled([401, 401, 200, 200], old.key, fresh.key);
     // Not before its time: by Postgres's clock the end has passed.
     expect(await isOver()).toBe(true);
