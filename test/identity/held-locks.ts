@@ -64,8 +64,9 @@ export class HeldLocks {
     try {
       this.hasWaited = false;
       let isDecided = false;
-      const waits = eventually(async () => isDecided || (this.hasWaited = await this.isWaitedFor()));
-      await Promise.race([waits, isOver(sent)]).finally(() => (isDecided = true));
+      const waits = eventually(async () => isDecided || (await this.isWaitedFor())).then(() => true);
+      const ends = isOver(sent).then(() => false);
+      this.hasWaited = await Promise.race([waits, ends]).finally(() => (isDecided = true));
       for (const statement of then) await this.other.query(...statement);
       await this.other.query('COMMIT');
     } catch (error) {

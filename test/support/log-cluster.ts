@@ -116,13 +116,16 @@ export class LogCluster {
       const next = new pg.Client({ connectionString: this.url });
       next.on('error', () => {});
       return next.connect().then(
-        () => this.crowd.push(next) > 0,
+        () => {
+          this.crowd.push(next);
+          return true;
+        },
         () => false,
       );
     };
     while (await take());
     const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'postern-log'`;
-    // The place it left is taken too; it may come back before.
+    // Takes the log writer's place too. If the writer reconnects first, it is ended again.
     if ((await client.query(terminate)).rowCount !== 0)
       await eventually(async () => {
         await client.query(terminate);
