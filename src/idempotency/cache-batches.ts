@@ -8,6 +8,11 @@ import {
   type WantedCached,
 } from './idempotency-records.js';
 
+/** A test lengthens it. */
+export const STORING = {
+  /** At shutdown: responses that could not be stored by then are not in the cache. */
+  stopMs: CLOSE_TIMEOUT_MS,
+};
 /** Looked up in one statement. */
 const MAX_LOOK_UPS = 100;
 /** Stored in one statement; one that is larger has its own. */
@@ -135,7 +140,7 @@ export class CacheBatches implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await withTimeout(CLOSE_TIMEOUT_MS, this.storeRest());
+    await withTimeout(STORING.stopMs, this.storeRest());
   }
 
   private async storeRest(): Promise<void> {

@@ -5,8 +5,11 @@ import { withTimeout } from '../platform/with-timeout.js';
 import { Claim } from './claim.js';
 import { ClaimStore } from './claim-store.service.js';
 
-/** At shutdown: claims that could not be ended by then expire with their leases. */
-const STOP_MS = 2_000;
+/** A test lengthens it. */
+export const ENDING = {
+  /** At shutdown: claims that could not be ended by then expire with their leases. */
+  stopMs: 2_000,
+};
 
 /** Acquires idempotency claims, and ends those of running calls at shutdown. */
 @Injectable()
@@ -46,7 +49,7 @@ export class ClaimsService implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await withTimeout(STOP_MS, this.endAll());
+    await withTimeout(ENDING.stopMs, this.endAll());
   }
 
   private async endAll(): Promise<void> {

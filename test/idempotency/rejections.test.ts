@@ -4,7 +4,7 @@ import { ClaimStore } from '../../src/idempotency/claim-store.service.js';
 import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { PendingResponses } from '../../src/idempotency/pending-responses.service.js';
 import { deferred, type Deferred } from '../support/deferred.js';
-import { eventually, soon } from '../support/eventually.js';
+import { eventually } from '../support/eventually.js';
 import { answer } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
 import { CHAT, once, open } from './once.js';
@@ -188,14 +188,12 @@ describe('notice', () => {
   let wire: Wire;
   let auth: string;
   let goOn: Deferred;
-  const start = () =>
-    Wire.start({ SHUTDOWN_GRACE_MS: '100' }, async (req) => {
+  beforeAll(async () => {
+    wire = await Wire.start({ SHUTDOWN_GRACE_MS: '100' }, async (req) => {
       await req.body;
       await goOn.promise;
       req.socket.write(answer(req.head.includes('Key: released') ? '500 No' : '200 OK', []));
     });
-  beforeAll(async () => {
-    wire = await start();
     auth = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
   });
   afterAll(() => wire.stop());
@@ -229,30 +227,23 @@ describe('notice', () => {
   });
 
   it('gives notice of a response, of a call that may run again, and of an abandoned one', async () => {
-    // More than once, as a stop waits only two seconds for the call to be abandoned.
-    await soon(async () => {
-      const own = await start();
-      const ownAuth = `Authorization: Bearer ${await own.gateway.createKey({ idempotency: 'replay' })}`;
-      const listener = new pg.Client({ connectionString: own.gateway.database.url });
-      const heard: string[] = [];
-      listener.on('notification', ({ payload }) => heard.push(payload!));
-      await listener.connect();
-      await listener.query('LISTEN postern_idempotency');
-      goOn.resolve();
-      for (const name of ['stored', 'released']) {
-        await once(own.gateway, [ownAuth, `Idempotency-Key: ${name}`]);
-        await eventually(() => heard.length > 0);
-        expect(heard.splice(0)).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
-      }
-      goOn = deferred();
-      await open(own.gateway, [ownAuth, 'Idempotency-Key: abandoned']);
-      await eventually(() => own.provider.requests.length === 3);
-      await own.gateway.gateway.stop();
-      // What was notified before comes before its answer.
-      await listener.query('SELECT');
-      await listener.end();
-      await own.stop();
-      return heard.length === 1;
-    }, 3);
+    const listener = new pg.Client({ connectionString: wire.gateway.database.url });
+    const heard: string[] = [];
+    listener.on('notification', ({ payload }) => heard.push(payload!));
+    await listener.connect();
+    await listener.query('LISTEN postern_idempotency');
+    goOn.resolve();
+    for (const name of ['stored', 'released']) {
+      await once(wire.gateway, [auth, `Idempotency-Key: ${name}`]);
+      await eventually(() => heard.length > 0);
+      expect(heard.splice(0)).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
+    }
+    goOn = deferred();
+    const before = wire.provider.requests.length;
+    await open(wire.gateway, [auth, 'Idempotency-Key: abandoned']);
+    await eventually(() => wire.provider.requests.length > before);
+    await wire.gateway.gateway.stop();
+    await eventually(() => heard.length > 0);
+    await listener.end();
   });
 });

@@ -31,8 +31,11 @@ const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 /** While rows lie in the future, the clock of the database is checked this often. */
 const CHECK_MS = 5_000;
-/** Rows that are not written by then stay in the journal until the next start. */
-const STOP_MS = 5_000;
+/** A test lengthens it. */
+export const WRITING = {
+  /** At shutdown: rows that are not written by then stay in the journal until the next start. */
+  stopMs: 5_000,
+};
 
 /** A row that waits for the log writer. */
 interface Waiting extends Priceable {
@@ -185,7 +188,7 @@ export class LogWriter {
 
   /** Writes the rows in memory until a timeout; the rest stays in the journal until the next start. */
   async stop(): Promise<void> {
-    await withTimeout(STOP_MS, this.empty());
+    await withTimeout(WRITING.stopMs, this.empty());
     this.stopped = true;
     if (this.timer !== null) clearTimeout(this.timer);
     clearInterval(this.checkTimer);
