@@ -1,7 +1,7 @@
 import { eventually } from '../support/eventually.js';
 import { answer, chunk, LAST_CHUNK, STREAM_HEAD } from '../support/raw-provider.js';
 import { RawClient, request } from '../support/raw-client.js';
-import { JSON_TYPE, limitedForFile, limitOf } from './limited-gateway.js';
+import { failedExchanges, JSON_TYPE, limitedForFile, limitOf } from './limited-gateway.js';
 
 const limited = limitedForFile();
 
@@ -16,6 +16,10 @@ async function refusals(code: string): Promise<number> {
   const line = new RegExp(`^postern_refusals_total\\{code="${code}"\\} (\\d+)$`, 'm');
   return Number(line.exec(await response.text())![1]);
 }
+
+/** Whether so many rejections are counted. An exchange that failed may have been executed, and they are stated again. */
+const isCounted = (refused: number, expected: number) =>
+  refused === expected || (refused > expected && failedExchanges(limited.postern) > 0);
 
 it('rejects calls with 402 once the budget is spent, and the row of each call has its charge', async () => {
   // Each costs 100 input and 1,000 output tokens: 0.0101 USD, and reserves a little more.
@@ -46,7 +50,7 @@ it('rejects calls with 402 once the budget is spent, and the row of each call ha
   expect(rows).toEqual(Array(4).fill({ charge_usd: '0.010100000', cost_usd: '0.010100000' }));
   await eventually(async () => {
     const figures = await limitOf(limited.postern, `key=${id}`);
-    return figures.used === '0.0404' && figures.refused >= 1;
+    return figures.used === '0.0404' && isCounted(figures.refused, 1);
   });
 });
 
@@ -89,7 +93,7 @@ it('rejects calls with 429 above the rate, saying when to come again', async () 
   expect(reset).toBeGreaterThan(20_000);
   expect(reset).toBeLessThanOrEqual(65_000);
   expect([...anthropic.headers.keys()].filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
-  await eventually(async () => (await limitOf(limited.postern, `key=${id}`)).refused >= 2);
+  await eventually(async () => isCounted((await limitOf(limited.postern, `key=${id}`)).refused, 2));
 });
 
 it('rejects calls above the tokens of a minute, by what calls reserve and then have used', async () => {

@@ -51,17 +51,24 @@ describe('a budget', () => {
 
   it('takes no exchange for a call within what is held', async () => {
     await addRule(database, 'usd', 'month', 1_000n * USD);
-    const at = await engine();
-    let synchronous = 0;
-    for (let i = 0; i < 300; i++) {
-      const admitted = at.admit(TEAM, KEY, usd(1_000n));
-      if (admitted instanceof Ticket) synchronous++;
-      at.begin(await admitted, KEY, TEAM).end(1_000n);
-      if (i % 20 === 0) await timePasses(20, 'the pace of the calls, during which exchanges take place');
-    }
+    const measure = async () => {
+      const at = await engine();
+      let synchronous = 0;
+      for (let i = 0; i < 300; i++) {
+        const admitted = at.admit(TEAM, KEY, usd(1_000n));
+        if (admitted instanceof Ticket) synchronous++;
+        at.begin(await admitted, KEY, TEAM).end(1_000n);
+        if (i % 20 === 0) await timePasses(20, 'the pace of the calls, during which exchanges take place');
+      }
+      return { synchronous, exchanges: at.ledger.exchange.counts.ok };
+    };
+    let measured = await measure();
+    // A busy machine may take longer for the calls of one, during which more exchanges take place.
+    for (let more = 0; more < 2 && (measured.synchronous <= 250 || measured.exchanges >= 30); more++)
+      measured = await measure();
     // But for the first ones, which show how much is used in a second.
-    expect(synchronous).toBeGreaterThan(100);
-    expect(at.ledger.exchange.counts.ok).toBeLessThan(150);
+    expect(measured.synchronous).toBeGreaterThan(250);
+    expect(measured.exchanges).toBeLessThan(30);
   });
 
   it('calls back what another process holds and does not use, before it rejects', async () => {

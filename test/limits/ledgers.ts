@@ -2,9 +2,9 @@ import pg from 'pg';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
-import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
+import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
 import type { Ticket } from '../../src/limits/ledger/ticket.js';
-import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
+import { isOfBusyMachine, LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { KEY, TEAM } from './rules.js';
 
 export interface Recalls {
@@ -65,13 +65,14 @@ export class Ledgers {
 
 export const usd = (amount: bigint) => ({ usd: Number(amount), tokens: 0 });
 
-/** Tries again while limits cannot be checked: a machine that is too busy for an exchange rejects a call too. */
+/** Tries again while the machine is too busy for an exchange, which rejects a call too. */
 export async function patiently<T extends object>(admitting: () => Promise<T> | T): Promise<T> {
   return eventually(async () => {
+    const askedAt = performance.now();
     try {
       return await admitting();
     } catch (error) {
-      if (error instanceof LimitsUnavailableError) return null;
+      if (isOfBusyMachine(error, askedAt)) return null;
       throw error;
     }
   });

@@ -1,7 +1,8 @@
 // A process of its own that uses limits: started by spenders.ts.
-import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
+import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
+import { runOf } from '../../src/request-log/journal/run-directories.js';
 import { timePasses } from '../support/eventually.js';
-import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
+import { isOfBusyMachine, LedgerProcess, type LedgerSettings } from './ledger-process.js';
 
 export type Work = {
   teamId: string;
@@ -24,6 +25,8 @@ export interface Report {
   exchanges: number;
   /** Exchanges that failed: the process was cut off from Postgres, or the machine too busy. */
   failed: number;
+  /** The ID of the process if its last exchange failed, which returns what it holds. */
+  unreturned: string | null;
   /** From the first call to the end of the last. */
   ms: number;
 }
@@ -37,7 +40,16 @@ process.on('message', (order) => {
 
 async function spend(settings: LedgerSettings, work: Work): Promise<void> {
   const engine = await LedgerProcess.start(settings);
-  const report: Report = { admitted: 0, rejected: 0, errors: [], times: [], exchanges: 0, failed: 0, ms: 0 };
+  const report: Report = {
+    admitted: 0,
+    rejected: 0,
+    errors: [],
+    times: [],
+    exchanges: 0,
+    failed: 0,
+    unreturned: null,
+    ms: 0,
+  };
   const going = new Promise((go) => process.once('message', go));
   process.send!('ready');
   await going;
@@ -50,6 +62,8 @@ async function spend(settings: LedgerSettings, work: Work): Promise<void> {
   const { exchange, hotExchange } = engine.ledger;
   report.exchanges = exchange.counts.ok;
   report.failed = exchange.counts.failed + hotExchange.counts.failed;
+  if (exchange.failure !== null || hotExchange.failure !== null)
+    report.unreturned = runOf(engine.journal.runDirectory);
   process.send!(report);
 }
 
@@ -57,18 +71,22 @@ async function use(engine: LedgerProcess, work: Work, report: Report, until: num
   const { teamId, keyId, kind } = work;
   const reservation = { usd: kind === 'spend' ? Number(work.reserved) : 0, tokens: 0 };
   while (now() < until) {
+    const askedAt = performance.now();
     let ticket;
     try {
       ticket = await engine.admit(teamId, keyId, reservation);
     } catch (error) {
-      if (error instanceof LimitsUnavailableError) {
+      if (isOfBusyMachine(error, askedAt)) {
         await timePasses(100, 'in which a busy machine may get to an exchange');
         continue;
       }
       report.rejected++;
-      if (!(error instanceof LimitExceededError)) report.errors.push(String(error));
+      if (!(error instanceof LimitExceededError)) {
+        report.errors.push(String(error));
+        return;
+      }
       if (kind === 'spend') return;
-      const { retryAfterMs } = (error as LimitExceededError).state;
+      const { retryAfterMs } = error.state;
       await timePasses(Math.min(retryAfterMs ?? 100, 200), 'as the rejection asks for');
       continue;
     }
