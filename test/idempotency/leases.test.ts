@@ -68,7 +68,7 @@ describe('leases', () => {
     );
     await wire.gateway.gateway.app.get(ClaimStore).renew();
     const renewed = await query(
-      `SELECT 1 FROM idempotency_record WHERE ${free} AND lease_until > '${former!.until}'`,
+      `SELECT 1 FROM idempotency_record WHERE ${free} AND lease_until > '${former!.until}'::timestamptz + interval '5 seconds'`,
     );
     expect(renewed).toHaveLength(1);
     await locker.query('ROLLBACK');
