@@ -11,8 +11,11 @@ import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { RoutesService } from '../routes/routes.service.js';
 import { listen, tryPorts } from './listen.js';
 
-/** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
-const FIRST_LOOK_MS = 5_000;
+/** A test lengthens it. */
+export const PATIENCE = {
+  /** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
+  firstLookMs: 5_000,
+};
 
 /** What whoever starts a gateway is told. */
 export interface StartEvents {
@@ -104,7 +107,7 @@ export class ServingService implements OnModuleInit {
       await listen(adapter.adminServer, settings, 'ADMIN_PORT', settings.adminPort!);
     this.events?.report('connecting to Postgres');
     // A migration may take longer. Meanwhile calls are served without the database, and the gateway can be stopped.
-    await database.start(FIRST_LOOK_MS, this.events?.onPermanentError);
+    await database.start(PATIENCE.firstLookMs, this.events?.onPermanentError);
     this.started = true;
     release();
     const { url, adminUrl } = this.addresses;
