@@ -73,7 +73,7 @@ export class LostTail {
 
   /** Cuts every replica off, loses what was committed since keep(), and starts the server again. */
   async lose(): Promise<void> {
-    for (const { relay } of this.replicas) relay.set('*', 'cut');
+    for (const { relay } of this.replicas) relay.setAll('cut');
     const tables = await this.database.query<{ name: string }>(
       `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'standby'`,
     );

@@ -9,6 +9,7 @@ import { postForm } from '../identity/exchanges.js';
 import { storeTokens, storeTrust } from '../identity/stored-tokens.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.js';
+import type { Trouble } from '../support/postgres-relay.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { FEED, LostTail, type Replica, storeSignIn } from './lost-tail.js';
 
@@ -38,7 +39,7 @@ beforeAll(async () => {
   [reader, other] = tail.replicas as [Replica, Replica];
 });
 afterEach(() => {
-  for (const { relay } of tail.replicas) for (const name of ['*', FEED]) relay.set(name, 'none');
+  for (const { relay } of tail.replicas) relay.setAll('none');
 });
 afterAll(async () => {
   await tail.stop();
@@ -203,10 +204,7 @@ it('each kind of end is never undone where it was read, and comes back everywher
   await eventually(async () => (await acceptedAt(other, all)).length === names.length);
   for (let round = 0; round < 5; round++) expect(await acceptedAt(reader, all)).toEqual([]);
 
-  for (const { relay } of tail.replicas) {
-    relay.set('*', 'none');
-    relay.set(FEED, 'none');
-  }
+  for (const { relay } of tail.replicas) relay.setAll('none');
   await eventually(async () => {
     expect(await acceptedAt(reader, all)).toEqual([]);
     return (await acceptedAt(other, all)).length === 0;
@@ -251,7 +249,6 @@ it('is put back once by replicas that both have read it, also if nothing that is
 
   await tail.lose();
   // An administrator decides about the key before the replicas have noticed anything.
-  for (const { relay } of tail.replicas) relay.set(FEED, 'cut');
   for (const { relay } of tail.replicas)
     for (const name of ['postern-lookups', 'postern']) relay.set(name, 'none');
   const set = (isDisabled: boolean) => admin('PATCH', `/keys/${disabled.id}`, { disabled: isDisabled });
@@ -264,10 +261,7 @@ it('is put back once by replicas that both have read it, also if nothing that is
   await set(false);
   for (const { postern } of tail.replicas) expect(await withKey(revoked.key)(postern)).toBe(false);
 
-  for (const { relay } of tail.replicas) {
-    relay.set('*', 'none');
-    relay.set(FEED, 'none');
-  }
+  for (const { relay } of tail.replicas) relay.setAll('none');
   await eventually(async () => (await entriesOf('put_back', [revoked.id])).length > 0);
   for (const { postern } of tail.replicas)
     await eventually(
@@ -300,7 +294,7 @@ it('is put back so that no sign-in of its owner moves it: the latest expiry of a
   for (const each of tail.replicas) await hasRead(each);
 
   await tail.lose();
-  for (const { relay } of tail.replicas) for (const name of ['*', FEED]) relay.set(name, 'none');
+  for (const { relay } of tail.replicas) relay.setAll('none');
   await eventually(async () => (await entriesOf('put_back', [key.id])).length > 0);
   expect(await ends()).toEqual({ expires_at: wanted, latest_expiry: wanted });
 });
@@ -310,7 +304,10 @@ it('is put back from the files of a process that has ended, and these are remove
   const revoked = await newKey();
   const ended = await tail.add(dataDir);
   await tail.keep(true);
-  for (const { relay } of [reader, other]) relay.set(FEED, 'cut');
+  const setFeeds = (trouble: Trouble) => {
+    for (const { relay } of [reader, other]) relay.set(FEED, trouble);
+  };
+  setFeeds('cut');
   await admin('POST', `/keys/${revoked.id}/revoke`);
   await hasRead(ended);
   await ended.postern.stop();
@@ -318,6 +315,7 @@ it('is put back from the files of a process that has ended, and these are remove
   expect(left).toBeDefined();
 
   await tail.lose();
+  setFeeds('cut');
   for (const { relay } of tail.replicas) relay.set('*', 'none');
   await eventually(() => withKey(revoked.key)(other.postern));
   const next = await tail.add(dataDir);
@@ -325,7 +323,7 @@ it('is put back from the files of a process that has ended, and these are remove
   // The process rejects it before it has put it back.
   await eventually(async () => (await entriesOf('put_back', [revoked.id])).length === 1);
   await eventually(async () => !(await readdir(join(dataDir, KEPT_FOLDER))).includes(left!));
-  for (const { relay } of [reader, other]) relay.set(FEED, 'none');
+  setFeeds('none');
   await eventually(async () => !(await withKey(revoked.key)(other.postern)));
   expect(await entriesOf('put_back', [revoked.id])).toHaveLength(1);
   await next.postern.stop();
@@ -345,7 +343,7 @@ it('is not put back into a restored backup by itself, and is rejected until an a
   await ended.postern.stop();
 
   await tail.lose();
-  for (const { relay } of tail.replicas) for (const name of ['*', FEED]) relay.set(name, 'none');
+  for (const { relay } of tail.replicas) relay.setAll('none');
   await tail.database.find(`SELECT FROM database_regression WHERE state = 'waiting'`);
   for (const { key } of [revoked, disabled]) {
     await eventually(() => withKey(key)(other.postern));
@@ -370,7 +368,7 @@ it('is not put back into a restored backup by itself, and is rejected until an a
   const before = servers();
   await tail.keep(false);
   await tail.lose();
-  for (const { relay } of tail.replicas) for (const name of ['*', FEED]) relay.set(name, 'none');
+  for (const { relay } of tail.replicas) relay.setAll('none');
   await eventually(() =>
     Promise.resolve(
       living.every(({ postern }, i) => {

@@ -37,10 +37,16 @@ export class PostgresRelay {
     return url.href;
   }
 
-  /** @param application its `application_name`, or `*` for all */
+  /** @param application its `application_name`, or `*` for those that have no trouble of their own */
   set(application: string, trouble: Trouble): void {
     this.troubles.set(application, trouble);
     for (const pair of this.pairs) this.apply(pair);
+  }
+
+  /** All applications, also those that have had a trouble of their own. */
+  setAll(trouble: Trouble): void {
+    this.troubles.clear();
+    this.set('*', trouble);
   }
 
   async close(): Promise<void> {
