@@ -3,7 +3,8 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { ForbiddenAddress, upstreamConnector } from '../../src/proxy/upstream/upstream-connector.js';
 
 const connector = upstreamConnector({
-  connectTimeoutMs: 1_000,
+  // Longer than a name server may take.
+  connectTimeoutMs: 120_000,
   proxyUrl: undefined,
   isProxyLoop: () => false,
 });
