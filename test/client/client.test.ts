@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createClient, ifMatch, PosternApiError, type PosternClient } from '../../src/client/index.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { unusedPort } from '../support/unused-port.js';
 
 let gateway: TestGateway;
 let client: PosternClient;
@@ -75,8 +75,10 @@ describe('the client of the admin API', () => {
       const moved = req.url === '/moved/admin/v1/teams';
       return res.writeHead(moved ? 302 : 200, moved ? { location: '/elsewhere' } : {}).end('<html>');
     });
-    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    // Nothing listens there once it has stopped.
+    const port = await unusedPort();
+    await new Promise<void>((listening) => server.listen(port, '127.0.0.1', listening));
+    const url = `http://127.0.0.1:${port}`;
     const at = (path: string) =>
       failure(createClient({ url: url + path, token: 'x' }).GET('/admin/v1/teams'));
     expect(await at('/broken')).toMatchObject({ status: 0, code: 'unreachable' });

@@ -35,8 +35,9 @@ const misbehave: Script = async (req) => {
 
 beforeAll(async () => {
   target = await startFuzzTarget(misbehave, {
-    UPSTREAM_HEADERS_TIMEOUT_MS: '1000',
-    UPSTREAM_IDLE_TIMEOUT_MS: '1000',
+    // Responses that hang wait for them; the probes beside them must not.
+    UPSTREAM_HEADERS_TIMEOUT_MS: '3000',
+    UPSTREAM_IDLE_TIMEOUT_MS: '3000',
   });
 });
 afterAll(() => target.stop());

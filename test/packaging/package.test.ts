@@ -125,7 +125,8 @@ it('writes a project that compiles with the types of all its packages checked, p
   // By its own main.ts, then by the command, which runs the app that package.json names.
   const first = new Process(process.execPath, ['dist/main.js'], serving);
   key = (await first.until(/(ptn_[A-Za-z0-9_-]+)/))[1]!;
-  for (const gateway of [first, new Process(process.execPath, [command], serving)]) {
+  for (const start of [() => first, () => new Process(process.execPath, [command], serving)]) {
+    const gateway = start();
     const [, url] = await gateway.until(/ready on (http:\S+)/);
     const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
     expect([response.status, await response.text()]).toEqual([200, 'ok']);

@@ -67,7 +67,7 @@ describe('npm run seed:log', () => {
       `INSERT INTO limit_rule (id, scope, scope_id, resource, period, amount) VALUES ($1, 'team', $2, 'usd', 'total', 1000000000)`,
       [rule, team],
     );
-    const { status, stderr, stdout } = seed(['--rows', '400'], { DATABASE_URL: database.url });
+    const { status, stderr, stdout } = seed(['--rows', '1200'], { DATABASE_URL: database.url });
     expect([status, stderr]).toEqual([0, '']);
     expect(stdout).toContain('Calls of 1 keys to 1 providers');
     const [sums] = await database.query<Record<string, number>>(
@@ -76,7 +76,7 @@ describe('npm run seed:log', () => {
        FROM request_log WHERE key_id = $1 AND team_id = $2 AND provider = 'groq' AND (cost_usd IS NULL OR price_id = $3)`,
       [key, team, price],
     );
-    expect(sums!.calls).toBe(400);
+    expect(sums!.calls).toBe(1_200);
     for (const name of ['failed', 'sessions']) expect(sums![name]).toBeGreaterThan(1);
     expect(sums!.statuses).toBeGreaterThan(2);
     expect(await database.query('SELECT spent FROM limit_meter WHERE rule_id = $1', [rule])).toEqual([

@@ -231,10 +231,13 @@ describe('a call that is billed by units', () => {
     await gateway.database.find(
       "SELECT FROM unpriced_model WHERE provider = 'mine' AND model = 'late-image'",
     );
-    await setPrice('late-image', { extra: { images: '40' } });
     const repricer = gateway.gateway.app.get(Repricer, { strict: false });
     const range = { from: new Date(Date.now() - 3_600_000), to: new Date(), model: 'late-image' };
-    const changed = await repricer.exclusively((client) => repricer.reprice(client, range), 10_000);
+    const changed = await repricer.exclusively(async (client) => {
+      // The repair of costs cannot come first.
+      await setPrice('late-image', { extra: { images: '40' } });
+      return repricer.reprice(client, range);
+    }, 10_000);
     expect(changed).toMatchObject({ rows: 1, changed: 1, cost_after: '0.040000000' });
   });
 });

@@ -97,7 +97,10 @@ export class LogCluster {
 
   /** The server and all its processes, as the machine's own kill or pause would hit them. */
   async signal(signal: NodeJS.Signals): Promise<void> {
-    for (const pid of await this.pids()) {
+    const postmaster = await this.pid();
+    // First, so that it makes no process that is not listed.
+    process.kill(postmaster, 'SIGSTOP');
+    for (const pid of [...(await childrenOf(postmaster)), postmaster]) {
       try {
         process.kill(pid, signal);
       } catch (error) {
@@ -149,17 +152,16 @@ export class LogCluster {
     const file = await readFile(join(this.folder, 'postmaster.pid'), 'utf8');
     return Number(file.split('\n')[0]);
   }
+}
 
-  private async pids(): Promise<number[]> {
-    const postmaster = await this.pid();
-    const pids = [postmaster];
-    for (const name of await readdir('/proc')) {
-      const stat = /^\d+$/.test(name) ? await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '') : '';
-      // The parent's pid follows the name in brackets and the state (proc_pid_stat(5)).
-      if (Number(stat.slice(stat.lastIndexOf(')')).split(' ')[2]) === postmaster) pids.push(Number(name));
-    }
-    return pids;
+async function childrenOf(parent: number): Promise<number[]> {
+  const pids: number[] = [];
+  for (const name of await readdir('/proc')) {
+    const stat = /^\d+$/.test(name) ? await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '') : '';
+    // The parent's pid follows the name in brackets and the state (proc_pid_stat(5)).
+    if (Number(stat.slice(stat.lastIndexOf(')')).split(' ')[2]) === parent) pids.push(Number(name));
   }
+  return pids;
 }
 
 /** Gives a copied tree the owners of what it was copied from: cp() makes it ours. */

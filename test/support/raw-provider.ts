@@ -1,6 +1,7 @@
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterFile } from './after-file.js';
 import { RawReader } from './raw-reader.js';
+import { unusedPort } from './unused-port.js';
 
 /** One request as its bytes came in. */
 export interface ReceivedRequest {
@@ -48,7 +49,9 @@ export class RawProvider {
   static async start(script: Script): Promise<RawProvider> {
     const server = createServer({ noDelay: true });
     const provider = new RawProvider(server, script);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    // Nothing listens there once it has stopped.
+    const port = await unusedPort();
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
     running.add(provider);
     return provider;
   }

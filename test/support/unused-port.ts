@@ -1,10 +1,21 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-/** A port that nothing uses, below the ephemeral range: no connection and no server on port 0 takes it meanwhile. */
+/** Of one worker of Jest, so that no other one takes a port between two of its uses. */
+const SHARE = 700;
+/**
+ * Below the ephemeral range: no connection and no server on port 0 takes them. Also below those of the embedded Postgres, and
+ * without 10080, to which fetch sends nothing.
+ */
+const FIRST = 10_100 + SHARE * ((Number(process.env.JEST_WORKER_ID ?? 1) - 1) % 8);
+
+let offset = randomInt(SHARE);
+
+/** A port that nothing uses. */
 export async function unusedPort(): Promise<number> {
   for (;;) {
-    const port = randomInt(16_000, 32_000);
+    offset = (offset + 1) % SHARE;
+    const port = FIRST + offset;
     const probe = createServer();
     const isFree = await new Promise<boolean>((resolve) => {
       probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));

@@ -1,6 +1,7 @@
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { chunk, RawProvider } from '../support/raw-provider.js';
+import { unusedPort } from '../support/unused-port.js';
 import { Wire } from '../support/wire.js';
 
 describe('provider errors', () => {
@@ -87,9 +88,7 @@ describe('provider errors', () => {
   );
 
   it('answers 502 upstream_unreachable when nobody listens', async () => {
-    const gone = await RawProvider.start(() => {});
-    const unreachable = await startTestGateway({ PROVIDER_URL: gone.url });
-    await gone.stop();
+    const unreachable = await startTestGateway({ PROVIDER_URL: `http://127.0.0.1:${await unusedPort()}` });
     const client = await RawClient.connect(unreachable.port);
     client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${unreachable.key}`], '{}'));
     const reply = await client.answer();

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterFile } from '../../support/after-file.js';
+import { unusedPort } from '../../support/unused-port.js';
 
 interface Asked {
   form: URLSearchParams;
@@ -49,7 +50,9 @@ export class TokenServer {
 
   static async start(respond?: Respond): Promise<TokenServer> {
     const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    // Nothing listens there once it has stopped.
+    const port = await unusedPort();
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
     let issued = 0;
     const started = new TokenServer(server, respond ?? (() => issue(`token-${++issued}`)));
     running.add(started);
