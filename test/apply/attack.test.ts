@@ -14,6 +14,18 @@ beforeAll(async () => {
 });
 afterAll(() => run.stop());
 
+/** Waits until a statement waits for this lock. */
+const isWaiting = (table: string, mode: string) =>
+  eventually(async () => {
+    // Databases of one template have tables of the same numbers.
+    const found = await run.postern.database.query(
+      `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+       WHERE d.datname = current_database() AND relation = $1::regclass AND mode = $2 AND NOT granted`,
+      [table, mode],
+    );
+    return found.length === 1;
+  });
+
 const keys = (team: string, count: number) =>
   `teams: [{ name: ${team} }]\nkeys:\n${Array.from({ length: count }, (_, i) => `  - { team: ${team}, name: k${i} }\n`).join('')}`;
 
@@ -100,8 +112,7 @@ describe('postern apply', () => {
     await client.connect();
     await client.query('BEGIN; LOCK TABLE sink IN ROW EXCLUSIVE MODE');
     const applied = run.apply('teams: [{ name: waiting }]\n');
-    const waiting = `SELECT FROM pg_locks WHERE relation = 'sink'::regclass AND mode = 'ExclusiveLock' AND NOT granted`;
-    await eventually(async () => (await run.postern.database.query(waiting)).length === 1);
+    await isWaiting('sink', 'ExclusiveLock');
     await client.query('COMMIT');
     await client.end();
     expect((await applied).code).toBe(0);
@@ -116,15 +127,10 @@ describe('postern apply', () => {
     const client = new pg.Client(run.postern.database.url);
     await client.connect();
     await client.query('BEGIN; LOCK TABLE webhook IN ROW EXCLUSIVE MODE');
-    const isWaiting = (mode: string) =>
-      eventually(async () => {
-        const waiting = `SELECT FROM pg_locks WHERE relation = 'webhook'::regclass AND mode = $1 AND NOT granted`;
-        return (await run.postern.database.query(waiting, [mode])).length === 1;
-      });
     const applied = run.apply('teams: [{ name: hooks }]\n');
-    await isWaiting('ShareRowExclusiveLock');
+    await isWaiting('webhook', 'ShareRowExclusiveLock');
     const changed = run.postern.admin('PATCH', `/webhooks/${id}`, { events: ['price.missing'] });
-    await isWaiting('RowExclusiveLock');
+    await isWaiting('webhook', 'RowExclusiveLock');
     await run.postern.database.query(`SELECT webhook_emit('key.expiring', '{}')`);
     // The change that waits for apply has not locked its row, for which apply would wait.
     await client.query('SELECT FROM webhook WHERE id = $1 FOR NO KEY UPDATE NOWAIT', [id]);

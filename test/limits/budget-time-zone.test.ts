@@ -194,7 +194,9 @@ it('neither misses nor doubles what is charged meanwhile', async () => {
   const waiting = (count: number) =>
     eventually(async () => {
       const found = await database.query(
-        `SELECT FROM pg_locks WHERE NOT granted AND relation IN ('limit_rule'::regclass, 'limit_meter'::regclass)`,
+        `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+         WHERE d.datname = current_database() AND NOT granted
+           AND relation IN ('limit_rule'::regclass, 'limit_meter'::regclass)`,
       );
       return found.length >= count;
     });
