@@ -4,9 +4,9 @@ import { LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js'
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, soon } from '../support/eventually.js';
-import { Ledgers, usd, written } from './ledgers.js';
+import { Ledgers, patiently, usd, written } from './ledgers.js';
 import { type LimitedGateway, startLimited } from './limited-gateway.js';
-import { addRule, KEY, meterOf, TEAM, USD } from './rules.js';
+import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
 /** Keeps the meters of a rule locked, as a session does that stands still in a transaction. */
 async function lock(database: TestDatabase, rule: string): Promise<{ end: () => Promise<void> }> {
@@ -80,6 +80,27 @@ describe('the ledger', () => {
     await ledgers.stopEngine(at);
     await session.end();
   });
+
+  it.each([
+    ['a key', 'exchange', 0],
+    ['all replicas', 'hotExchange', 2],
+  ] as const)(
+    'returns what it holds of a budget of %s when it stops, although the meter is locked at first',
+    async (_, name, rank) => {
+      const rule = await addRule(database, 'usd', 'total', USD, { rank });
+      const at = await ledgers.engine();
+      (await patiently(() => at.admit(TEAM, KEY, usd(1n)))).release();
+      expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
+      const session = await lock(database, rule);
+      const { counts } = at.ledger[name];
+      const before = counts.ok;
+      const stopping = ledgers.stopEngine(at);
+      await Promise.race([eventually(() => counts.ok > before), stopping]);
+      await session.end();
+      await stopping;
+      expect([await holdsOf(database, rule), (await meterOf(database, rule)).held]).toEqual([0n, 0n]);
+    },
+  );
 });
 
 describe('the gateway', () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import { RenewedConnection } from '../../database/renewed-connection.js';
@@ -172,12 +173,16 @@ export class LedgerExchange {
     // Nothing to return, and Postgres has no row of this process.
     if (this.seq > 0) {
       for (const meter of meters) this.due.add(meter);
-      let succeeded, due;
-      do {
-        due = this.due.size;
-        succeeded = await this.exchange(this.options.regressions?.server ?? null);
-        // Those that other transactions keep locked stay due.
-      } while (succeeded && this.due.size > 0 && this.due.size < due);
+      const until = performance.now() + TIMEOUT_MS;
+      for (;;) {
+        const due = this.due.size;
+        const succeeded = await this.exchange(this.options.regressions?.server ?? null);
+        if (!succeeded || this.due.size === 0) break;
+        if (this.due.size < due) continue;
+        // Other transactions keep these locked. What they hold would be void only after `voidMs`.
+        if (performance.now() >= until) break;
+        await sleep(this.channel.spacingMs);
+      }
     }
     await this.connection.end();
   }
