@@ -1,4 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
+import { PostgresClock } from '../../src/limits/ledger/postgres-clock.js';
+import { RateMeter, type RateEntry, type RateResult, SLOT_MS } from '../../src/limits/ledger/rate-meter.js';
 import { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
@@ -409,5 +411,50 @@ describe('a rate', () => {
     await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
     // Nothing of it was in a budget, so no row has to be waited for.
     expect(large.reservation).toBeNull();
+  });
+
+  it('rejects no call that fits once the rest of a slot is returned that has ended during an exchange', async () => {
+    await addRule(database, 'tokens', 'minute', 3_000);
+    const { ledger } = await engine();
+    const [rule] = ledger.rulesOf(TEAM, KEY)!.rules;
+    const clock = new PostgresClock();
+    const period = { starts: 0, begins: 0, ends: Infinity };
+    const meter = new RateMeter(rule!, '', period, () => {}, clock);
+    const execute = async (entry: RateEntry, now: number) => {
+      const [row] = await database.query<{ result: RateResult }>('SELECT limit_take_rates(1, $1) AS result', [
+        JSON.stringify([{ n: 0, ...entry }]),
+      ]);
+      // As if its slot had begun just now: however slow the machine is, the slot lasts for this process.
+      clock.set(row!.result.slot * SLOT_MS, now, now);
+      meter.askedAt = now;
+      meter.apply(row!.result, now);
+      return row!.result.slot;
+    };
+    const wait = (amount: number) => Object.assign(meter, { waiters: 1, waiting: amount, smallest: amount });
+    const exchange = (now: number) => execute(meter.entry(now), now);
+
+    const now = performance.now();
+    wait(900);
+    const slot = await exchange(now);
+    meter.take(100, now);
+    wait(2_500);
+    const stated = meter.entry(now);
+    await eventually(async () => {
+      const [at] = await database.query<{ slot: number }>(
+        'SELECT floor(extract(epoch FROM clock_timestamp()) / 2.5)::float8 AS slot',
+      );
+      return at!.slot > slot;
+    });
+    await execute(stated, now);
+    expect([meter.verdict(2_500, now), meter.state(2_500, now).used]).toEqual(['wait', 100n]);
+    expect([meter.verdict(2_900, now), meter.verdict(2_901, now)]).toEqual(['wait', 'reject']);
+
+    // Postgres has granted it once, also if a slot ends again.
+    await eventually(async () => {
+      const at = performance.now();
+      await exchange(at);
+      return meter.available(at) === 2_500;
+    });
+    expect(await database.query('SELECT sum(used)::int AS used FROM limit_slot')).toEqual([{ used: 2_600 }]);
   });
 });

@@ -125,23 +125,22 @@ export class RateMeter extends Meter {
   }
 
   apply(result: RateResult, now: number): void {
+    const granted = amountIn(result.granted);
+    let free = amountIn(result.free);
+    let { slots } = result;
     if (result.slot !== this.slot) {
-      // The old slot has ended meanwhile.
-      if (this.lease > 0) this.change(this.slot, -this.lease);
+      // The old slot has ended meanwhile. Until the next exchange, Postgres counts as used what is returned of it.
+      const { slot: ended, lease } = this;
+      if (lease > 0) this.change(ended, -lease);
+      free += lease;
+      slots = slots.map(([slot, used]) => [slot, slot === ended ? used - lease : used]);
       this.lease = 0;
       this.slot = result.slot;
     }
-    this.lease += amountIn(result.granted);
+    this.lease += granted;
     this.validUntil = this.clock.earliestLocal((result.slot + 1) * SLOT_MS);
     this.low = result.low;
-    const { slots, slot } = result;
-    this.last = {
-      free: amountIn(result.free),
-      limit: BigInt(result.limit),
-      slots,
-      granted: amountIn(result.granted),
-      slot,
-    };
+    this.last = { free, limit: BigInt(result.limit), slots, granted, slot: result.slot };
     for (const at of this.own.keys()) if (at <= this.clock.slot(now, SLOT_MS) - SLOTS) this.own.delete(at);
   }
 
