@@ -65,14 +65,16 @@ export class ConsumerHealth implements OnModuleInit {
   }
 
   /** Also for consumers whose module is gone: it may come back. */
-  private async countMissed(client: ClientBase, table: string): Promise<void> {
+  private async countMissed(client: ClientBase, table: string): Promise<() => void> {
     const { rows } = await client.query<{ name: string; rows: number }>(countMissed(table));
-    for (const { name, rows: missed } of rows) {
-      this.logger.warn(
-        `Retention removes ${missed === MAX_COUNTED ? 'at least ' : ''}${missed} rows of ${table} that the consumer "${name}" has not had. ` +
-          'If its module is gone for good, delete its row from the table log_consumer.',
-      );
-    }
+    return () => {
+      for (const { name, rows: missed } of rows) {
+        this.logger.warn(
+          `Retention removes ${missed === MAX_COUNTED ? 'at least ' : ''}${missed} rows of ${table} that the consumer "${name}" has not had. ` +
+            'If its module is gone for good, delete its row from the table log_consumer.',
+        );
+      }
+    };
   }
 
   private register({ instruments }: MetricsService): void {

@@ -17,7 +17,8 @@ const START_WAIT_MS = 5_000;
 
 /** @param table a partition, quoted where needed */
 export type NeedsPartition = (client: pg.Client, table: string) => Promise<boolean>;
-export type BeforeDrop = (client: pg.Client, table: string) => Promise<void>;
+/** @returns what is called once the partition is dropped */
+export type BeforeDrop = (client: pg.Client, table: string) => Promise<() => void>;
 
 /**
  * Keeps the partitions of `request_log`: creates those of today and the next seven days, and drops expired ones. A day
@@ -44,7 +45,7 @@ export class PartitionsService implements OnApplicationShutdown {
     this.needed.push(isNeeded);
   }
 
-  /** Registers what is done in the transaction that drops a partition. */
+  /** Registers what is done in the transaction that drops a partition, which may be rolled back and tried again. */
   beforeDrop(work: BeforeDrop): void {
     this.dropping.push(work);
   }
@@ -104,7 +105,9 @@ export class PartitionsService implements OnApplicationShutdown {
         return false;
       },
       beforeDrop: async (table) => {
-        for (const work of this.dropping) await work(client, table);
+        const dropped: (() => void)[] = [];
+        for (const work of this.dropping) dropped.push(await work(client, table));
+        return () => dropped.forEach((call) => call());
       },
     });
     if (tables.length > 0)

@@ -147,8 +147,8 @@ export interface Retention {
   stopped: () => boolean;
   /** Checked before each drop: true if something still reads this partition, which then stays until the next run. */
   isNeeded: (table: string) => Promise<boolean>;
-  /** Runs in the transaction of each drop, before it. */
-  beforeDrop?: (table: string) => Promise<void>;
+  /** Runs in the transaction of each drop, before it. What it returns is called once that is committed. */
+  beforeDrop?: (table: string) => Promise<() => void>;
 }
 
 export interface Dropped {
@@ -192,11 +192,12 @@ async function dropPartition(
 ): Promise<void> {
   for (const [attempt, timeoutMs] of DROP_TIMEOUTS_MS.entries()) {
     try {
-      await inTransaction(client, timeoutMs, async () => {
-        await beforeDrop?.(table);
+      const dropped = await inTransaction(client, timeoutMs, async () => {
+        const called = await beforeDrop?.(table);
         await client.query('SELECT request_log_drop_partition($1::regclass)', [table]);
+        return called;
       });
-      return;
+      return dropped?.();
     } catch (error) {
       const { code } = error as { code?: string };
       // 42P01: another replica has dropped it meanwhile.
