@@ -30,6 +30,7 @@ describe('expiry', () => {
   it('a call may be made again a day later, also before what has expired was deleted', async () => {
     const headers = [auth, 'Idempotency-Key: daily'];
     await once(wire.gateway, headers, 'one');
+    await allStored();
     const hours = await query(
       'SELECT round(extract(epoch FROM expires_at - now()) / 3600)::int AS hours FROM idempotency_record',
     );
