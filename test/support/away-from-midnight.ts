@@ -1,0 +1,13 @@
+import { timePasses } from './eventually.js';
+
+const DAY_MS = 86_400_000;
+
+/** For tests that take a day for the same from their beginning to their end: if a day is about to end, waits until it has. */
+export async function awayFromMidnight(timeZone = 'UTC', neededMs = 60_000): Promise<void> {
+  const [hours, minutes, seconds] = new Date()
+    .toLocaleTimeString('en-GB', { timeZone })
+    .split(':')
+    .map(Number);
+  const leftMs = DAY_MS - ((hours! * 60 + minutes!) * 60 + seconds!) * 1_000;
+  if (leftMs <= neededMs) await timePasses(leftMs, 'the next day begins');
+}
