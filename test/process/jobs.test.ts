@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import pg from 'pg';
+import { ReplicaJobs } from '../../src/database/replica-jobs.service.js';
 import { JobChecks } from '../../src/jobs/job-checks.service.js';
 import type { FakeResponder, FakeResponse } from '../../src/testing/fake-provider.js';
 import { runCli } from '../cli/run-cli.js';
@@ -71,7 +72,9 @@ async function isSettled(id: string, usd = '0.001500000'): Promise<void> {
 /** A job that is due, and that only the process asks for. */
 async function dueFor(process: GatewayProcess, response: FakeResponder = { json: ended }): Promise<string> {
   checks.run = () => Promise.resolve(false);
-  // This one may have asked already, and keeps the lock for it while it runs.
+  // This one may have asked already, and keeps the lock for it while it runs; or asks just now.
+  const running = Reflect.get(other.postern.gateway.app.get(ReplicaJobs), 'running') as Map<string, unknown>;
+  await eventually(() => !running.has('provider-jobs'));
   await other.postern.database.query(
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE datname = current_database() AND application_name = 'postern-jobs'`,
