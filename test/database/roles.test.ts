@@ -18,6 +18,7 @@ import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { read } from '../docs/pages.js';
 import { sendTo, setPrice, startUsageProvider } from '../limits/limited-gateway.js';
 import { FakeSink } from '../sinks/fake-sink.js';
+import { awayFromMidnight } from '../support/away-from-midnight.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -139,6 +140,7 @@ describe('a new installation with the roles of the guide, in a schema of its own
     gateway = await postern.gateway();
     await setPrice(gateway);
   });
+  beforeEach(() => awayFromMidnight());
   afterAll(async () => {
     await gateway.stop();
     await postern.remove();
@@ -220,10 +222,13 @@ describe('a new installation with the roles of the guide, in a schema of its own
   it('creates and drops days', async () => {
     const client = await postern.connect(postern.url('gateway'));
     const old = dayOf(Date.now() - 400 * DAY_MS);
-    const yesterday = dayOf(Date.now() - DAY_MS);
-    expect(await createPartitions(client, [old, yesterday])).toEqual([tableName(old), tableName(yesterday)]);
-    gateway.gateway.app.get(PartitionsService).onSchedule();
-    await eventually(async () => !(await listPartitions(client)).some(({ from }) => from === old));
+    // Before the day on which the gateway was started.
+    const before = (await listPartitions(client))[0]!.from - DAY_MS;
+    expect(await createPartitions(client, [old, before])).toEqual([tableName(old), tableName(before)]);
+    await eventually(async () => {
+      gateway.gateway.app.get(PartitionsService).onSchedule();
+      return !(await listPartitions(client)).some(({ from }) => from === old);
+    });
     await client.end();
   });
 
@@ -345,10 +350,10 @@ it('an installation of an earlier version with one role gets a second one', asyn
     // Days that the owner has made are dropped too.
     const client = await postern.connect(postern.url('gateway'));
     await createPartitions(client, [Date.now() - DAY_MS]);
-    gateway.gateway.app.get(PartitionsService).onSchedule();
-    await eventually(async () =>
-      (await listPartitions(client)).every(({ table }) => table !== 'request_log_20260101'),
-    );
+    await eventually(async () => {
+      gateway.gateway.app.get(PartitionsService).onSchedule();
+      return (await listPartitions(client)).every(({ table }) => table !== 'request_log_20260101');
+    });
     await client.end();
     await gateway.stop();
   } finally {
