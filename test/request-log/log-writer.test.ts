@@ -4,6 +4,7 @@ import { Logger } from '@nestjs/common';
 import { v7 as uuidv7 } from 'uuid';
 import { DAY_MS, dayOf, tableName } from '../../src/request-log/partitions.js';
 import { WRITING } from '../../src/request-log/writer/log-writer.js';
+import { awayFromMidnight } from '../support/away-from-midnight.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
@@ -18,6 +19,7 @@ let watch: NodeJS.Timeout;
 let looks = 0;
 
 beforeEach(async () => {
+  await awayFromMidnight();
   database = await createDatabase({ days: false });
   relay = await PostgresRelay.to(database.url);
   log = await LogHarness.start(relay.url);

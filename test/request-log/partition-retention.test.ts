@@ -8,15 +8,18 @@ import {
   type Dropped,
   tableName,
 } from '../../src/request-log/partitions.js';
+import { awayFromMidnight } from '../support/away-from-midnight.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { insertRow, logRow } from './rows.js';
 
 let database: TestDatabase;
 let client: pg.Client;
-const TODAY = dayOf(Date.now());
-const day = (offset: number) => TODAY + offset * DAY_MS;
+let today: number;
+const day = (offset: number) => today + offset * DAY_MS;
 
 beforeEach(async () => {
+  await awayFromMidnight();
+  today = dayOf(Date.now());
   database = await createDatabase({ days: false });
   client = new pg.Client({ connectionString: database.url });
   await client.connect();
@@ -35,7 +38,7 @@ async function daysWithRows(): Promise<number[]> {
   const rows = await database.query<{ ms: number }>(
     'SELECT extract(epoch FROM started_at)::float8 * 1000 AS ms FROM request_log ORDER BY 1',
   );
-  return rows.map(({ ms }) => (dayOf(ms) - TODAY) / DAY_MS);
+  return rows.map(({ ms }) => (dayOf(ms) - today) / DAY_MS);
 }
 
 describe('retention', () => {

@@ -13,6 +13,7 @@ import {
   listPartitions,
   tableName,
 } from '../../src/request-log/partitions.js';
+import { awayFromMidnight } from '../support/away-from-midnight.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { insertRow, logRow } from './rows.js';
@@ -20,8 +21,8 @@ import { insertRow, logRow } from './rows.js';
 let database: TestDatabase;
 let client: pg.Client;
 const clients: pg.Client[] = [];
-const TODAY = dayOf(Date.now());
-const day = (offset: number): number => TODAY + offset * DAY_MS;
+let today: number;
+const day = (offset: number): number => today + offset * DAY_MS;
 
 async function connect(): Promise<pg.Client> {
   const made = new pg.Client({ connectionString: database.url });
@@ -42,6 +43,8 @@ beforeAll(() => {
   Logger.overrideLogger(false);
 });
 beforeEach(async () => {
+  await awayFromMidnight();
+  today = dayOf(Date.now());
   database = await createDatabase({ days: false });
   client = await connect();
 });
