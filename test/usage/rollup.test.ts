@@ -13,14 +13,17 @@ import { Cursors } from '../../src/regressions/cursors.js';
 import type { Regressions } from '../../src/regressions/regressions.service.js';
 import { UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDays, insertRow, KEY, TEAM } from '../request-log/rows.js';
+import { awayFromMidnight } from '../support/away-from-midnight.js';
 import { createDatabase, nextMillisecond, type TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
 
 const DAY_MS = 86_400_000;
-const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
 const DAYS = 4;
 const ZONES = ['UTC', 'Asia/Kolkata', 'America/New_York', 'Asia/Kathmandu'];
 
+let today: number;
+/** Cuts a half hour. */
+let cut: number;
 let database: TestDatabase;
 let pool: ReaderPool;
 let totals: UsageTotals;
@@ -28,6 +31,9 @@ let rollups: UsageRollup[];
 let needed: NeedsPartition[];
 
 beforeEach(async () => {
+  await awayFromMidnight();
+  today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  cut = today - 2 * DAY_MS + 1_234_567;
   database = await createDatabase();
   pool = new ReaderPool({ databaseUrl: database.url } as Settings);
   totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: 90 } as Settings);
@@ -53,9 +59,6 @@ afterEach(async () => {
   await Promise.all([pool, ...rollups].map((one) => one.onApplicationShutdown()));
   await database.drop();
 });
-
-/** Cuts a half hour. */
-const cut = today - 2 * DAY_MS + 1_234_567;
 
 /** Random calls of the last days, as many writers would store them at once; the first one is soon after `cut`. */
 async function insert(count: number): Promise<void> {
