@@ -1,4 +1,5 @@
 import { insertRow } from '../request-log/rows.js';
+import { awayFromMidnight } from '../support/away-from-midnight.js';
 import {
   COMES_AGAIN,
   describeInBrowser,
@@ -29,16 +30,22 @@ describeInBrowser('calls of unknown cost in the console', () => {
       ...{ key_id: keys[team]!.id, team_id: keys[team]!.team_id, cost_usd: '8', usage_final: true },
       ...columns,
     });
+  const unknown = { cost_usd: null, usage_final: false, outcome: 'client_aborted' };
+  const boundedCalls = async (team: string) => {
+    for (const high of ['0.5', '1.44'])
+      await row(team, { ...unknown, cost_low_usd: '0.1', cost_high_usd: high });
+  };
+  const team = async (name: string) => {
+    await gateway.admin('POST', '/admin/v1/teams', { name });
+    keys[name] = await gateway.admin<Key>('POST', '/admin/v1/keys', { team: name, name: 'ci' });
+  };
   beforeAll(async () => {
     Object.assign(gateway, await startConsoleGateway());
     for (const name of ['search', 'web', 'exact']) {
-      await gateway.admin('POST', '/admin/v1/teams', { name });
-      keys[name] = await gateway.admin<Key>('POST', '/admin/v1/keys', { team: name, name: 'ci' });
+      await team(name);
       await row(name, {});
     }
-    const unknown = { cost_usd: null, usage_final: false, outcome: 'client_aborted' };
-    for (const high of ['0.5', '1.44'])
-      await row('search', { ...unknown, cost_low_usd: '0.1', cost_high_usd: high });
+    await boundedCalls('search');
     await row('web', { ...unknown, cost_low_usd: '0.3', cost_high_usd: null });
     await row('exact', { cost_usd: null, prompt_tokens: 5, completion_tokens: 1 });
   });
@@ -175,9 +182,12 @@ describeInBrowser('calls of unknown cost in the console', () => {
   });
 
   it('are on the page for holders of a key', async () => {
+    await team('holder');
+    await awayFromMidnight('Europe/Berlin');
+    await boundedCalls('holder');
     const { page, done } = await openPage(gateway.url);
     await page.goto(`${gateway.url}/console/key`);
-    await page.getByLabel('Gateway key').fill(keys.search!.key);
+    await page.getByLabel('Gateway key').fill(keys.holder!.key);
     await page.getByRole('button', { name: 'Show', exact: true }).click();
     await page.getByRole('region', { name: 'Today' }).getByText(BOUNDED).waitFor();
     await page.getByRole('region', { name: 'This month' }).getByText(BOUNDED).waitFor();
