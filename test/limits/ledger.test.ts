@@ -448,6 +448,8 @@ describe('a rate', () => {
     await execute(stated, now);
     expect([meter.verdict(2_500, now), meter.state(2_500, now).used]).toEqual(['wait', 100n]);
     expect([meter.verdict(2_900, now), meter.verdict(2_901, now)]).toEqual(['wait', 'reject']);
+    // Of the slot that has ended, 100 were used: what needs 101 more waits for the next one too.
+    expect(meter.state(3_001, now).retryAfterMs).toBeGreaterThanOrEqual(26 * SLOT_MS);
 
     // Postgres has granted it once, also if a slot ends again.
     await eventually(async () => {

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
+import { STOPPING } from '../../src/limits/ledger/exchange.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, soon } from '../support/eventually.js';
@@ -28,7 +29,10 @@ describe('the ledger', () => {
     ledgers = await Ledgers.start();
     database = ledgers.database;
   });
-  afterEach(() => ledgers.stop());
+  afterEach(() => {
+    jest.restoreAllMocks();
+    return ledgers.stop();
+  });
 
   it.each([
     ['a budget', 'usd', 'total', USD],
@@ -87,6 +91,8 @@ describe('the ledger', () => {
   ] as const)(
     'returns what it holds of a budget of %s when it stops, although the meter is locked at first',
     async (_, name, rank) => {
+      // However busy the machine is.
+      jest.replaceProperty(STOPPING, 'lockedMs', 60_000);
       const rule = await addRule(database, 'usd', 'total', USD, { rank });
       const at = await ledgers.engine();
       (await patiently(() => at.admit(TEAM, KEY, usd(1n)))).release();
@@ -101,6 +107,24 @@ describe('the ledger', () => {
       expect([await holdsOf(database, rule), (await meterOf(database, rule)).held]).toEqual([0n, 0n]);
     },
   );
+
+  it('returns what it has leased of a rate, although the meter is locked at first', async () => {
+    const rule = await addRule(database, 'requests', 'minute', 60);
+    const used = () =>
+      database.query<{ used: number }>('SELECT sum(used)::int AS used FROM limit_slot WHERE rule_id = $1', [
+        rule,
+      ]);
+    const at = await ledgers.engine();
+    const ticket = await patiently(() => at.admit(TEAM, KEY, usd(1n)));
+    const session = await lock(database, rule);
+    expect(await used()).toEqual([{ used: 1 }]);
+    ticket.release();
+    const { counts } = at.ledger.exchange;
+    const before = counts.ok;
+    await eventually(() => counts.ok > before + 1);
+    await session.end();
+    await eventually(async () => (await used())[0]!.used === 0);
+  });
 });
 
 describe('the gateway', () => {

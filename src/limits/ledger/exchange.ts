@@ -15,6 +15,8 @@ import { type RateEntry, RateMeter, type RateResult } from './rate-meter.js';
 
 /** A call waits at most this long for a Postgres that does not respond. */
 const TIMEOUT_MS = 2_000;
+/** How long a process that stops tries meters again that other transactions have locked. */
+export const STOPPING = { lockedMs: 2_000 };
 /** After an error the next attempt waits this long. */
 const RETRY_MS = 1_000;
 /** Meters in one exchange: Postgres takes about 0.2 ms for each on a busy machine. */
@@ -169,17 +171,17 @@ export class LedgerExchange {
     this.stopped = true;
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
+    const until = performance.now() + STOPPING.lockedMs;
     await this.underWay;
     // Nothing to return, and Postgres has no row of this process.
     if (this.seq > 0) {
       for (const meter of meters) this.due.add(meter);
-      const until = performance.now() + TIMEOUT_MS;
       for (;;) {
         const due = this.due.size;
         const succeeded = await this.exchange(this.options.regressions?.server ?? null);
         if (!succeeded || this.due.size === 0) break;
         if (this.due.size < due) continue;
-        // Other transactions keep these locked. What they hold would be void only after `voidMs`.
+        // Other transactions have locked these. If this process does not return its holds, they stay until `voidMs`.
         if (performance.now() >= until) break;
         await sleep(this.channel.spacingMs);
       }
@@ -253,7 +255,7 @@ export class LedgerExchange {
       this.outage.ended('Limits are exchanged with Postgres again.');
       return true;
     } catch (error) {
-      this.repeat(sent, new Set());
+      this.repeat(sent, null);
       this.failed(error, askedAt);
       await this.connection.close();
       return false;
@@ -299,12 +301,12 @@ export class LedgerExchange {
     this.repeat(sent, new Set(results.map(({ n }) => n)));
   }
 
-  /** Makes what was not executed part of the next exchange: meters that other transactions have locked, or all. */
-  private repeat({ holds, rates, meters }: Sent, executed: ReadonlySet<number>): void {
+  /** Makes what was not executed part of the next exchange. @param executed null: unknown; others were locked */
+  private repeat({ holds, rates, meters }: Sent, executed: ReadonlySet<number> | null): void {
     for (const entry of [...holds, ...rates]) {
       const meter = meters[entry.n]!;
-      if (executed.has(entry.n) || meter.rule.removed) continue;
-      meter.failed(entry);
+      if (executed?.has(entry.n) || meter.rule.removed) continue;
+      meter.failed(entry, executed !== null);
       this.due.add(meter);
     }
   }

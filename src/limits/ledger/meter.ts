@@ -96,8 +96,12 @@ export abstract class Meter {
   abstract isDue(now: number): boolean;
   /** The part of what is expected to be used that is held and not used; Infinity: nothing is to be held in advance. */
   abstract filled(now: number): number;
-  /** An exchange did not execute what the meter has stated, or may not have. */
-  abstract failed(entry: { refused: number }): void;
+  /**
+   * An exchange did not execute what the meter has stated.
+   *
+   * @param isCertain false: it may have
+   */
+  abstract failed(entry: { refused: number }, isCertain: boolean): void;
   /** What a call needs to know if this meter rejects it. */
   abstract state(amount: number, now: number): LimitState;
   /** Based on an exchange that began after the call came. @param arrivedAt when the call came */

@@ -132,7 +132,7 @@ export class RateMeter extends Meter {
       // The old slot has ended meanwhile. Until the next exchange, Postgres counts as used what is returned of it.
       const { slot: ended, lease } = this;
       if (lease > 0) this.change(ended, -lease);
-      free += lease;
+      if (slots.some(([slot]) => slot === ended)) free += lease;
       slots = slots.map(([slot, used]) => [slot, slot === ended ? used - lease : used]);
       this.lease = 0;
       this.slot = result.slot;
@@ -144,11 +144,11 @@ export class RateMeter extends Meter {
     for (const at of this.own.keys()) if (at <= this.clock.slot(now, SLOT_MS) - SLOTS) this.own.delete(at);
   }
 
-  /** What was used is stated again; what was returned may have been, so it is not: too little is used, never too much. */
-  failed({ changes, refused }: RateEntry): void {
+  /** If it may have been executed, what was returned is not returned again: too little is used then, never too much. */
+  failed({ changes, refused }: RateEntry, isCertain: boolean): void {
     for (const [slot, text] of changes) {
       const difference = Number(text);
-      if (difference > 0) this.change(slot, difference);
+      if (isCertain || difference > 0) this.change(slot, difference);
     }
     this.refused += refused;
     this.changed = true;
