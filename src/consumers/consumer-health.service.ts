@@ -70,7 +70,7 @@ export class ConsumerHealth implements OnModuleInit {
     return () => {
       for (const { name, rows: missed } of rows) {
         this.logger.warn(
-          `Retention removes ${missed === MAX_COUNTED ? 'at least ' : ''}${missed} rows of ${table} that the consumer "${name}" has not had. ` +
+          `Retention removed ${missed === MAX_COUNTED ? 'at least ' : ''}${missed} rows of ${table} that the consumer "${name}" had not had. ` +
             'If its module is gone for good, delete its row from the table log_consumer.',
         );
       }

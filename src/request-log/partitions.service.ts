@@ -17,7 +17,7 @@ const START_WAIT_MS = 5_000;
 
 /** @param table a partition, quoted where needed */
 export type NeedsPartition = (client: pg.Client, table: string) => Promise<boolean>;
-/** @returns what is called once the partition is dropped */
+/** @returns a callback that runs after the drop has committed */
 export type BeforeDrop = (client: pg.Client, table: string) => Promise<() => void>;
 
 /**
@@ -105,9 +105,9 @@ export class PartitionsService implements OnApplicationShutdown {
         return false;
       },
       beforeDrop: async (table) => {
-        const dropped: (() => void)[] = [];
-        for (const work of this.dropping) dropped.push(await work(client, table));
-        return () => dropped.forEach((call) => call());
+        const callbacks: (() => void)[] = [];
+        for (const work of this.dropping) callbacks.push(await work(client, table));
+        return () => callbacks.forEach((callback) => callback());
       },
     });
     if (tables.length > 0)

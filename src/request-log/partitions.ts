@@ -191,13 +191,13 @@ async function dropPartition(
   beforeDrop: Retention['beforeDrop'],
 ): Promise<void> {
   for (const [attempt, timeoutMs] of DROP_TIMEOUTS_MS.entries()) {
+    let onDropped;
     try {
-      const dropped = await inTransaction(client, timeoutMs, async () => {
-        const called = await beforeDrop?.(table);
+      onDropped = await inTransaction(client, timeoutMs, async () => {
+        const callback = await beforeDrop?.(table);
         await client.query('SELECT request_log_drop_partition($1::regclass)', [table]);
-        return called;
+        return callback;
       });
-      return dropped?.();
     } catch (error) {
       const { code } = error as { code?: string };
       // 42P01: another replica has dropped it meanwhile.
@@ -205,7 +205,9 @@ async function dropPartition(
       // 55P03: a long export or a backup reads the log. 40P01: deadlock.
       if ((code !== '55P03' && code !== '40P01') || attempt === DROP_TIMEOUTS_MS.length - 1) throw error;
       await sleep(200 + Math.random() * 800);
+      continue;
     }
+    return onDropped?.();
   }
 }
 

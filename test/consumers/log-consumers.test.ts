@@ -189,7 +189,8 @@ it('counts and reports once the rows that retention removes, at a second try, be
   jest.spyOn(Logger.prototype, 'error').mockImplementation();
   const warned: string[] = [];
   jest.spyOn(Logger.prototype, 'warn').mockImplementation((line) => void warned.push(String(line)));
-  for (let i = 0; i < 3; i++) await insertRow(database, new Date(Date.now() - 40 * DAY_MS));
+  const old = new Date(Date.now() - 40 * DAY_MS);
+  for (let i = 0; i < 3; i++) await insertRow(database, old);
   await insertRow(database, new Date(Date.now() - DAY_MS));
   await database.query(
     `INSERT INTO log_consumer (name, recorded_until, recorded_until_id)
@@ -216,7 +217,7 @@ it('counts and reports once the rows that retention removes, at a second try, be
   await eventually(async () => !(await isWaiting()));
   await reader.query('COMMIT');
   await reader.end();
-  const reports = () => warned.filter((line) => line.includes('that the consumer "slow" has not had'));
+  const reports = () => warned.filter((line) => line.includes('that the consumer "slow" had not had'));
   await eventually(() => {
     partitions.onSchedule();
     return reports().length > 0;
