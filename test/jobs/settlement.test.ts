@@ -119,7 +119,7 @@ it('corrects budgets that all replicas share in their parts', async () => {
   const id = await jobs.create(key, '/v1/responses', response, { model: 'm', max_output_tokens: 10_000 });
   jobs.provider.paths.set('GET /v1/responses/resp_h', { json: { ...response, status: 'completed', usage } });
   await jobs.check(id);
-  // Of this rule: it waits for a meter that is locked, which a fold of all would leave for the next time.
+  // With an ID, limit_fold() waits for a locked meter; without one, it skips it.
   await jobs.postern.database.query('SELECT limit_fold(id) FROM limit_rule WHERE scope_id = $1', [keyId]);
   expect(await sums(keyId)).toEqual({ charges: '0.003000000', spent: '0.003000000' });
 });

@@ -533,7 +533,7 @@ it('forgets sessions that were not used for 10 days, 100,000 at once, and no oth
   const left = await eventually(async () => {
     warned.mockClear();
     await ledger.sweep();
-    // On a busy machine a statement may take longer than it may, after others have deleted theirs.
+    // On a busy machine a later statement may exceed its timeout.
     if (warned.mock.calls.length > 0) return false;
     return database.query<{ name: string; count: number }>(
       `SELECT split_part(subject, ' ', 1) AS name, count(*)::int FROM limit_meter m JOIN limit_rule r ON r.id = m.rule_id

@@ -120,7 +120,7 @@ async function connect(
 }
 
 it('has sessions of its own for each client, until they end them', async () => {
-  // Without retries, each request is there once its client is closed.
+  // The client must not reconnect while it is being closed.
   const [one, two] = [await connect(0), await connect(0)];
   const ids = [one, two].map(({ transport }) => transport.sessionId!);
   expect([...sessions.keys()].sort()).toEqual([...ids].sort());

@@ -2,7 +2,7 @@ import { timePasses } from './eventually.js';
 
 const DAY_MS = 86_400_000;
 
-/** For tests that take a day for the same from their beginning to their end: if a day is about to end, waits until it has. */
+/** For tests that assume that the date does not change. If less than `neededMs` of the day is left, waits for the next day. */
 export async function awayFromMidnight(timeZone = 'UTC', neededMs = 60_000): Promise<void> {
   const [hours, minutes, seconds] = new Date()
     .toLocaleTimeString('en-GB', { timeZone })

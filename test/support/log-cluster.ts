@@ -96,7 +96,7 @@ export class LogCluster {
   }
 
   /** The server and all its processes, as the machine's own kill or pause would hit them. */
-  async signal(signal: NodeJS.Signals): Promise<void> {
+  async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     const postmaster = await this.pid();
     // First, so that it makes no process that is not listed.
     process.kill(postmaster, 'SIGSTOP');

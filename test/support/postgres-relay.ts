@@ -37,13 +37,13 @@ export class PostgresRelay {
     return url.href;
   }
 
-  /** @param application its `application_name`, or `*` for those that have no trouble of their own */
+  /** @param application its `application_name`, or `*` for all that were not set by name */
   set(application: string, trouble: Trouble): void {
     this.troubles.set(application, trouble);
     for (const pair of this.pairs) this.apply(pair);
   }
 
-  /** All applications, also those that have had a trouble of their own. */
+  /** All applications, also those that were set by name. */
   setAll(trouble: Trouble): void {
     this.troubles.clear();
     this.set('*', trouble);
