@@ -44,7 +44,6 @@ export function usageFlows(gateway: ConsoleGateway): void {
       const teams = await teamsBy(order);
       const by = new Map(teams);
       expect(teams.length).toBeGreaterThan(10);
-      // A click while the page is still drawn may be lost.
       await settled(page);
       await table(page).getByRole('columnheader', { name: heading, exact: true }).getByRole('button').click();
       // Groups with the same figure may come in any order.
