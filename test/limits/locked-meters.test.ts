@@ -6,7 +6,7 @@ import { SLOT_MS } from '../../src/limits/ledger/rate-meter.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, soon } from '../support/eventually.js';
-import { Ledgers, patiently, usd, written } from './ledgers.js';
+import { Ledgers, ofExchanges, patiently, usd, written } from './ledgers.js';
 import { type LimitedGateway, startLimited } from './limited-gateway.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
@@ -29,10 +29,11 @@ async function lock(database: TestDatabase, rule: string): Promise<{ end: () => 
 describe('the ledger', () => {
   let ledgers: Ledgers;
   let database: TestDatabase;
-  beforeEach(async () => {
+  const begin = async () => {
     ledgers = await Ledgers.start();
     database = ledgers.database;
-  });
+  };
+  beforeEach(begin);
   afterEach(() => {
     jest.restoreAllMocks();
     return ledgers.stop();
@@ -94,22 +95,30 @@ describe('the ledger', () => {
     ['all replicas', 'hotExchange', 2],
   ] as const)(
     'returns what it holds of a budget of %s when it stops, although the meter is locked at first',
-    async (_, name, rank) => {
-      // However busy the machine is.
-      jest.replaceProperty(STOPPING, 'lockedMs', 60_000);
-      const rule = await addRule(database, 'usd', 'total', USD, { rank });
-      const at = await ledgers.engine();
-      (await patiently(() => at.admit(TEAM, KEY, usd(1n)))).release();
-      expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
-      const session = await lock(database, rule);
-      const { counts } = at.ledger[name];
-      const before = counts.ok;
-      const stopping = ledgers.stopEngine(at);
-      await Promise.race([eventually(() => counts.ok > before), stopping]);
-      await session.end();
-      await stopping;
-      expect([await holdsOf(database, rule), (await meterOf(database, rule)).held]).toEqual([0n, 0n]);
-    },
+    (_, name, rank) =>
+      ofExchanges(
+        () => ledgers,
+        begin,
+        async () => {
+          // However busy the machine is.
+          jest.replaceProperty(STOPPING, 'lockedMs', 60_000);
+          const rule = await addRule(database, 'usd', 'total', USD, { rank });
+          const at = await ledgers.engine();
+          (await patiently(() => at.admit(TEAM, KEY, usd(1n)))).release();
+          expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
+          const session = await lock(database, rule);
+          const { counts } = at.ledger[name];
+          const stopped = jest.spyOn(at.ledger, 'stopped');
+          const stopping = ledgers.stopEngine(at);
+          await eventually(() => stopped.mock.calls.length > 0);
+          // One may have been under way; the next one is of the stop, and finds the meter locked.
+          const before = counts.ok;
+          await Promise.race([eventually(() => counts.ok > before + 1), stopping]);
+          await session.end();
+          await stopping;
+          expect([await holdsOf(database, rule), (await meterOf(database, rule)).held]).toEqual([0n, 0n]);
+        },
+      )(),
   );
 
   it('returns what it has leased of a rate, although the meter is locked at first', async () => {
