@@ -162,7 +162,11 @@ it('waits for no transaction while the provider is asked, and goes on where a pr
   const { id } = await newest();
   // Another process asks, and holds no lock meanwhile.
   await rows(`UPDATE sign_in SET renewing_until = now() + interval '30 seconds' WHERE id = $1`, [id]);
+  const asked = jest.spyOn(replicas[0].gateway.app.get(DataSource), 'query');
   const waiting = renew(replicas[0], refresh);
+  // It has found the claim, and waits.
+  await eventually(() => asked.mock.calls.some(([text]) => text.includes('SELECT FROM refresh_token')));
+  asked.mockRestore();
   await rows('UPDATE sign_in SET last_renewed_at = now() WHERE id = $1', [id]);
   // It was killed: its claim ends.
   await rows('UPDATE sign_in SET renewing_until = now() WHERE id = $1', [id]);

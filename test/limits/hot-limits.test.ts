@@ -3,7 +3,8 @@ import { v7 as uuidv7 } from 'uuid';
 import { LimitExceededError, LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
-import { call, Ledgers, ofExchanges, patiently, rejection, usd, written } from './ledgers.js';
+import { call, Ledgers, patiently, rejection, usd, written } from './ledgers.js';
+import { ofExchanges } from './of-exchanges.js';
 import { addRule, chargedUsd, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
 let ledgers: Ledgers;
@@ -12,11 +13,15 @@ const begin = async () => {
   ledgers = await Ledgers.start();
   database = ledgers.database;
 };
+const again = async () => {
+  await ledgers.stop();
+  await begin();
+};
 beforeEach(begin);
 afterEach(() => ledgers.stop());
 
 /** Again if an exchange has failed. */
-const exactly = (test: () => Promise<void>) => ofExchanges(() => ledgers, begin, test);
+const exactly = (test: () => Promise<void>) => ofExchanges(() => ledgers.failedExchanges, again, test);
 
 const HOT = { rank: 2 };
 

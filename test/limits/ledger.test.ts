@@ -6,7 +6,8 @@ import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { countedFor, type LedgerProcess, type LedgerSettings } from './ledger-process.js';
-import { call, Ledgers, ofExchanges, patiently, rejection, usd, written } from './ledgers.js';
+import { call, Ledgers, patiently, rejection, usd, written } from './ledgers.js';
+import { ofExchanges } from './of-exchanges.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
 let ledgers: Ledgers;
@@ -15,11 +16,15 @@ const begin = async () => {
   ledgers = await Ledgers.start();
   database = ledgers.database;
 };
+const again = async () => {
+  await ledgers.stop();
+  await begin();
+};
 beforeEach(begin);
 afterEach(() => ledgers.stop());
 
 /** Again if an exchange has failed. */
-const exactly = (test: () => Promise<void>) => ofExchanges(() => ledgers, begin, test);
+const exactly = (test: () => Promise<void>) => ofExchanges(() => ledgers.failedExchanges, again, test);
 const engine = (settings?: Partial<LedgerSettings>) => ledgers.engine(settings);
 
 it('exchanges the meters of thousands of end users in parts, and decides the calls of others meanwhile', async () => {

@@ -73,30 +73,6 @@ export class Ledgers {
   }
 }
 
-/**
- * A test whose figures are exact as long as exchanges succeed: what one has leased or returned whose answer did not come in
- * time, on a busy machine, may be lost. It may fail twice if an exchange failed meanwhile.
- *
- * @param begin makes new ledgers, on a new database
- */
-export function ofExchanges(
-  current: () => Ledgers,
-  begin: () => Promise<void>,
-  test: () => Promise<void>,
-): () => Promise<void> {
-  return async () => {
-    for (let left = 2; ; left--) {
-      try {
-        return await test();
-      } catch (error) {
-        if (left === 0 || current().failedExchanges === 0) throw error;
-        await current().stop();
-        await begin();
-      }
-    }
-  };
-}
-
 export const usd = (amount: bigint) => ({ usd: Number(amount), tokens: 0 });
 
 /** Tries again while the machine is too busy for an exchange, which rejects a call too. */

@@ -2,6 +2,7 @@ import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { ofExchanges } from './of-exchanges.js';
 
 /** A gateway whose exchanges succeed rejects no call as unchecked before this: it waits so long for a price. */
 const UNCHECKED_MS = 1_900;
@@ -147,6 +148,15 @@ export async function limitOf(postern: TestGateway, filter: string): Promise<Lim
 export function failedExchanges(postern: TestGateway): number {
   const { exchange, hotExchange } = postern.gateway.app.get(LedgerService);
   return exchange.counts.failed + hotExchange.counts.failed;
+}
+
+/** A test that makes keys of its own: again if an exchange has failed. */
+export function exactly(limited: LimitedGateway, test: () => Promise<void>): () => Promise<void> {
+  return ofExchanges(
+    () => failedExchanges(limited.postern),
+    () => Promise.resolve(),
+    test,
+  );
 }
 
 /** Waits until the charges of so many calls are in the log. */

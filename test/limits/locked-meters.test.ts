@@ -6,8 +6,9 @@ import { SLOT_MS } from '../../src/limits/ledger/rate-meter.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, soon } from '../support/eventually.js';
-import { Ledgers, ofExchanges, patiently, usd, written } from './ledgers.js';
+import { Ledgers, patiently, usd, written } from './ledgers.js';
 import { type LimitedGateway, startLimited } from './limited-gateway.js';
+import { ofExchanges } from './of-exchanges.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
 /** The slot of a rate that Postgres is in. */
@@ -32,6 +33,10 @@ describe('the ledger', () => {
   const begin = async () => {
     ledgers = await Ledgers.start();
     database = ledgers.database;
+  };
+  const again = async () => {
+    await ledgers.stop();
+    await begin();
   };
   beforeEach(begin);
   afterEach(() => {
@@ -97,8 +102,8 @@ describe('the ledger', () => {
     'returns what it holds of a budget of %s when it stops, although the meter is locked at first',
     (_, name, rank) =>
       ofExchanges(
-        () => ledgers,
-        begin,
+        () => ledgers.failedExchanges,
+        again,
         async () => {
           // However busy the machine is.
           jest.replaceProperty(STOPPING, 'lockedMs', 60_000);
