@@ -69,8 +69,12 @@ export class ConsumerLeader {
         const transaction = await lockAt(manager, name, after);
         if (transaction === null) return false;
         // One that waits for ever would keep its rows from every process, and nobody would be told.
-        if (!(await withTimeout(PATIENCE.rowsMs, Promise.resolve(consumer.rows(manager, rows)))))
-          throw new Error(`it took longer than ${PATIENCE.rowsMs / 1_000} s for ${rows.length} rows`);
+        const { rowsMs } = PATIENCE;
+        if (!(await withTimeout(rowsMs, Promise.resolve(consumer.rows(manager, rows))))) {
+          // With its session: what it goes on to write would be stored by itself after a ROLLBACK.
+          await manager.query('SELECT pg_terminate_backend(pg_backend_pid())').catch(() => {});
+          throw new Error(`it took longer than ${rowsMs / 1_000} s for ${rows.length} rows`);
+        }
         await moveTo(manager, name, [after, { recordedAt: new Date(recordedAt), id }], transaction);
         return true;
       });

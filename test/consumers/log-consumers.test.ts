@@ -148,13 +148,39 @@ it.each(['ROLLBACK', 'ROLLBACK; BEGIN'])(
   },
 );
 
+it('stores nothing of a consumer that goes on after its time', async () => {
+  const logged = jest.spyOn(Logger.prototype, 'error').mockImplementation();
+  const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);
+  let late: Promise<unknown> | undefined;
+  const rows: LogConsumer['rows'] = async (manager, some) => {
+    if (late === undefined) {
+      patience.restore();
+      // Its time is over while Postgres works for it: what it asks next comes after the transaction.
+      late = manager.query('SELECT pg_sleep(1)').then(() => store('late')(manager, some));
+      await late;
+    }
+    await store('late')(manager, some);
+  };
+  consumers = { late: { from: 'start', rows } };
+  const ids = await insert(2);
+  await start();
+  expect(await untilStored('late', 2)).toEqual(ids);
+  await expect(late).rejects.toThrow();
+  expect(await bookOf('late')).toEqual(ids);
+  expect(logged.mock.calls.map(String).join('\n')).toContain('it took longer than');
+  jest.restoreAllMocks();
+});
+
 it('gives rows again to a consumer that waits for ever', async () => {
   const logged = jest.spyOn(Logger.prototype, 'error').mockImplementation();
   const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);
   let calls = 0;
   const rows: LogConsumer['rows'] = async (manager, some) => {
-    if (++calls === 1) await new Promise(() => {});
-    patience.restore();
+    if (++calls === 1) {
+      // For the second call only: this one's time is running.
+      patience.restore();
+      await new Promise(() => {});
+    }
     await store('waiting')(manager, some);
   };
   consumers = { waiting: { from: 'start', rows } };
