@@ -56,7 +56,11 @@ async function send(count: number): Promise<void> {
 const settled = () =>
   eventually(async () => {
     const seen = await Scrape.of(postern.url);
-    return seen.sum('postern_open_calls') === 0 && seen;
+    // Costs are counted once the first rows are priced.
+    const [enqueued, persisted] = ['enqueued', 'persisted'].map((state) =>
+      seen.sum(`postern_log_rows_${state}_total`),
+    );
+    return seen.sum('postern_open_calls') === 0 && persisted === enqueued && seen;
   });
 
 it(`has no series more after ${REQUESTS} requests that each name something new`, async () => {

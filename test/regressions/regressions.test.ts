@@ -316,7 +316,8 @@ it('notices a loss on a server that has not restarted, and reads the log on befo
   await answered();
   const { run } = regressionsOf(replicas[1]);
   const [{ cursor }] = (await postgres.database.query<{ cursor: Date }>(
-    `UPDATE usage_rollup SET cursor = clock_timestamp() + interval '1 s' RETURNING cursor`,
+    // Later than the loss is noticed, by a look every 2 s.
+    `UPDATE usage_rollup SET cursor = clock_timestamp() + interval '6 s' RETURNING cursor`,
   )) as [{ cursor: Date }];
   await postgres.database.query('UPDATE gateway_run SET seq = seq - 1 WHERE run = $1', [run]);
   expect(await noted()).toMatchObject({ state: 'put_back' });
