@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { UsageRollup } from '../../src/usage/usage-rollup.service.js';
 import { Scrape } from '../observability/scrape.js';
-import { nextMillisecond } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
@@ -136,8 +135,8 @@ describe('the sum of what was saved', () => {
     const fromRows = await get('/usage?group_by=provider&recorded_after=1970-01-01T00:00:00Z');
     expect(fromRows.data.map(named)).toEqual(rows);
     expect((await get('/usage?group_by=provider')).data.map(named)).toEqual(rows);
-    await nextMillisecond(gateway.database);
-    await gateway.gateway.app.get(UsageRollup).run();
+    // A round that is already under way may leave out the last rows.
+    await gateway.gateway.app.get(UsageRollup).catchUp();
     const fromSlots = await get('/usage?group_by=provider');
     expect(fromSlots.data.map(named)).toEqual(rows);
     expect(fromSlots.totals.saved_usd).toBe(fromRows.totals.saved_usd);
