@@ -211,17 +211,9 @@ it('counts a job that is settled while a budget is made', async () => {
 });
 
 it('a job is settled while `apply` changes the budgets of several owners, without a deadlock', async () => {
-  const { database } = jobs.postern;
-  const teams = ['job-removed', 'job-made'];
+  const { admin, database, gateway } = jobs.postern;
+  const settlement = gateway.app.get(JobSettlement, { strict: false });
   const budgets = [{ usd: '100.00', period: 'month' }];
-  await jobs.postern.admin('POST', '/teams', { name: teams[0], budgets });
-  await jobs.postern.admin('POST', '/teams', { name: teams[1] });
-  const { key } = await jobs.key({ team: teams[0] });
-  const id = await jobs.create(key, '/v1/responses', queued('resp_a'), { model: 'm' });
-  const [job] = await database.query<OpenJob>(
-    'SELECT id, started_at AS "startedAt", provider, model FROM provider_job WHERE id = $1',
-    [id],
-  );
   // The settlement has locked the job, and its meters next.
   await database.query(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN PERFORM pg_advisory_xact_lock(4712); RETURN NEW; END $$`);
@@ -230,15 +222,44 @@ it('a job is settled while `apply` changes the budgets of several owners, withou
   );
   const lock = new pg.Client({ connectionString: database.url });
   await lock.connect();
-  const waiting = (event: string, query: string) =>
-    database.find(
-      `SELECT FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event = '${event}' AND query LIKE '%${query}%'`,
+  let rounds = 0;
+  /** @returns the job; null if its settlement was cut off before it had met `apply` */
+  async function meet(): Promise<string | null> {
+    const teams = [`job-removed-${++rounds}`, `job-made-${rounds}`];
+    await admin('POST', '/teams', { name: teams[0], budgets });
+    await admin('POST', '/teams', { name: teams[1] });
+    const { key } = await jobs.key({ team: teams[0] });
+    const id = await jobs.create(key, '/v1/responses', queued(`resp_a${rounds}`), { model: 'm' });
+    const [job] = await database.query<OpenJob>(
+      'SELECT id, started_at AS "startedAt", provider, model FROM provider_job WHERE id = $1',
+      [id],
     );
-  try {
     await lock.query('SELECT pg_advisory_lock(4712)');
-    const settlement = jobs.postern.gateway.app.get(JobSettlement, { strict: false });
-    const settled = settlement.settle(job!, { ...NO_USAGE, promptTokens: 1_000, completionTokens: 200 });
+    let isCut = false;
+    let hasFailed = false;
+    const fail = (error: Error): never => {
+      hasFailed = true;
+      throw error;
+    };
+    const waiting = (event: string, query: string) =>
+      eventually(async () => {
+        const found = await database.query(
+          `SELECT FROM pg_stat_activity
+           WHERE datname = current_database() AND wait_event = '${event}' AND query LIKE '%${query}%'`,
+        );
+        return found.length > 0 || isCut || hasFailed;
+      });
+    const settled = eventually(() =>
+      settlement.settle(job!, { ...NO_USAGE, promptTokens: 1_000, completionTokens: 200 }).then(
+        () => true,
+        (error: Error) => {
+          if (!/statement timeout|read timeout/.test(error.message)) return fail(error);
+          isCut = true;
+          return false;
+        },
+      ),
+    );
+    settled.catch(() => {});
     await waiting('advisory', 'provider_job');
     const document = {
       teams: [
@@ -246,11 +267,18 @@ it('a job is settled while `apply` changes the budgets of several owners, withou
         { name: teams[1], budgets },
       ],
     };
-    const applied = jobs.postern.admin<{ plan: unknown[] }>('POST', '/apply', { document });
+    const applied = admin<{ plan: unknown[] }>('POST', '/apply', { document }).catch(fail);
+    applied.catch(() => {});
     await waiting('transactionid', 'FROM provider_job');
     await lock.query('SELECT pg_advisory_unlock(4712)');
     await settled;
     expect((await applied).plan).toHaveLength(2);
+    return isCut ? null : id;
+  }
+  let id: string;
+  try {
+    // Again, in case the settlement has waited for the lock for longer than a statement may take.
+    id = await eventually(meet);
   } finally {
     await lock.end();
     await database.query('DROP TRIGGER hold ON provider_job');
