@@ -5,7 +5,9 @@ import { unusedPort } from '../support/unused-port.js';
 import { Wire } from '../support/wire.js';
 
 describe('provider errors', () => {
-  let gateway: TestGateway;
+  /** Each with one short time limit, so that no call reaches another one. */
+  let shortHeaders: TestGateway;
+  let shortIdle: TestGateway;
   /** With the usual time limits, which a provider that breaks off must not reach. */
   let patient: TestGateway;
   let provider: RawProvider;
@@ -13,14 +15,12 @@ describe('provider errors', () => {
   beforeAll(async () => {
     provider = await RawProvider.start(() => {});
     patient = await startTestGateway({ PROVIDER_URL: provider.url });
-    gateway = await startTestGateway({
-      PROVIDER_URL: provider.url,
-      UPSTREAM_HEADERS_TIMEOUT_MS: '300',
-      UPSTREAM_IDLE_TIMEOUT_MS: '400',
-    });
+    shortHeaders = await startTestGateway({ PROVIDER_URL: provider.url, UPSTREAM_HEADERS_TIMEOUT_MS: '300' });
+    shortIdle = await startTestGateway({ PROVIDER_URL: provider.url, UPSTREAM_IDLE_TIMEOUT_MS: '400' });
   });
   afterAll(async () => {
-    await gateway.stop();
+    await shortIdle.stop();
+    await shortHeaders.stop();
     await patient.stop();
     await provider.stop();
   });
@@ -53,11 +53,11 @@ describe('provider errors', () => {
     provider.script = async (req) => {
       await req.closed;
     };
-    const client = await open(gateway);
+    const client = await open(shortHeaders);
     const reply = await client.answer();
     client.destroy();
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([504, 'upstream_timeout']);
-    const row = await gateway.row(reply.header('x-gateway-request-id')!);
+    const row = await shortHeaders.row(reply.header('x-gateway-request-id')!);
     expect(row).toMatchObject({ outcome: 'upstream_timeout', status: 504 });
   });
 
@@ -75,7 +75,7 @@ describe('provider errors', () => {
         if (end) req.socket.end();
         await req.closed;
       };
-      const through = end ? patient : gateway;
+      const through = end ? patient : shortIdle;
       const client = await open(through);
       const head = await client.head();
       expect(head.status).toBe(200);
