@@ -1,3 +1,4 @@
+import { IdempotencyRecords } from '../../src/idempotency/idempotency-records.js';
 import { PendingResponses } from '../../src/idempotency/pending-responses.service.js';
 import { deferred } from '../support/deferred.js';
 import { eventually, timePasses } from '../support/eventually.js';
@@ -77,13 +78,11 @@ it('a duplicate waits on another replica, and gets the response although no noti
   const headers = [auth, 'Idempotency-Key: silent'];
   const first = await open(replicas[0]!, headers);
   await eventually(() => provider.requests.length === 1);
+  const looks = jest.spyOn(replicas[1]!.gateway.app.get(IdempotencyRecords), 'states');
   const duplicate = await open(replicas[1]!, headers);
-  await eventually(async () => {
-    const rows = await replicas[0]!.database.query<{ n: number }>(
-      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%lease_until <= now() AS lapsed%'",
-    );
-    return rows[0]!.n > 0;
-  });
+  await eventually(() => waiting() === 1 && looks.mock.results.length > 0);
+  expect(await looks.mock.results[0]!.value).toMatchObject([{ stored: false }]);
+  looks.mockRestore();
   await replicas[0]!.database.query(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'postern-changes%'",
   );
