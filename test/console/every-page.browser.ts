@@ -8,6 +8,7 @@ import {
   inColours,
   openPage,
   settled,
+  showOwn,
   signedIn,
   violations,
   type WatchedPage,
@@ -204,9 +205,7 @@ describeInBrowser('every page of the console', () => {
       await own.page.goto(`${gateway.url}/console/key`);
       await fits('key-empty');
       await own.page.getByLabel('Gateway key').first().fill(gateway.seeded.secret);
-      await own.page.getByRole('button', { name: 'Show', exact: true }).click();
-      await own.page.getByRole('heading', { name: 'search / production' }).waitFor();
-      await settled(own.page);
+      await showOwn(own.page, own.page.getByRole('heading', { name: 'search / production' }));
       await fits('key');
       watched = main;
       await own.done(COMES_AGAIN);

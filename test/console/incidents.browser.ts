@@ -100,11 +100,12 @@ describeInBrowser('an incident in the console', () => {
     const { page, done } = await signedIn(gateway.url, '/');
     const section = page.getByRole('region', { name: 'Needs attention' });
     await section.waitFor();
-    await settled(page);
-    const texts = (await section.getByRole('listitem').allInnerTexts()).map((text) =>
-      text.replace(/\s+/g, ' '),
-    );
-    expect(texts).toEqual([
+    const lines = await until(async () => {
+      await settled(page);
+      const texts = await section.getByRole('listitem').allInnerTexts();
+      return texts.length === 3 && texts;
+    });
+    expect(lines.map((text) => text.replace(/\s+/g, ' '))).toEqual([
       expect.stringMatching(
         /^Failing 1 provider fails most of its calls: groq \(since \w+ \d+, \d\d:\d\d, 25 of 25 calls failed in the last minutes, mostly insufficient_quota\) Failed requests to groq$/,
       ),

@@ -9,6 +9,7 @@ import {
   openPage,
   seriousViolations,
   settled,
+  showOwn,
   signedIn,
 } from './browser.js';
 import { type ConsoleGateway, startConsoleGateway } from './console-gateway.js';
@@ -188,8 +189,7 @@ describeInBrowser('calls of unknown cost in the console', () => {
     const { page, done } = await openPage(gateway.url);
     await page.goto(`${gateway.url}/console/key`);
     await page.getByLabel('Gateway key').fill(keys.holder!.key);
-    await page.getByRole('button', { name: 'Show', exact: true }).click();
-    await page.getByRole('region', { name: 'Today' }).getByText(BOUNDED).waitFor();
+    await showOwn(page, page.getByRole('region', { name: 'Today' }).getByText(BOUNDED));
     await page.getByRole('region', { name: 'This month' }).getByText(BOUNDED).waitFor();
     await done(COMES_AGAIN);
   });

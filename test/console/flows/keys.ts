@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { COMES_AGAIN, SECRETS, settled, signedIn, until } from '../browser.js';
+import { COMES_AGAIN, SECRETS, settled, showOwn, signedIn, until } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { callWith } from '../model-provider.js';
 import { HOSTILE } from './hostile.js';
@@ -160,12 +160,7 @@ export function keyFlows(gateway: ConsoleGateway): void {
       .waitFor();
     await page.goto(`${gateway.url}/console/key`);
     await page.getByLabel('Gateway key', { exact: true }).fill(key);
-    // The key stays in its field when the page is told to come again.
-    await until(async () => {
-      if (await button(page, 'Show').isVisible()) await button(page, 'Show').click();
-      await settled(page);
-      return page.getByText(/^Rejects calls: the last one needed/).isVisible();
-    });
+    await showOwn(page, page.getByText(/^Rejects calls: the last one needed/));
     SECRETS.add(key);
     await page.goto(`${gateway.url}/console/limits?key=${id}`);
     await row

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { insertRow } from '../../request-log/rows.js';
-import { COMES_AGAIN, fitsWindow, SECRETS, settled, signedIn } from '../browser.js';
+import { COMES_AGAIN, fitsWindow, SECRETS, settled, showOwn, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { checkAppearance } from './appearance.js';
 
@@ -258,6 +258,8 @@ export function limitFlows(gateway: ConsoleGateway): void {
 
     await page.goto(`${gateway.url}/console/limits`);
     const search = page.getByRole('search', { name: 'This list' });
+    // What is gone then was there before.
+    await rows.filter({ hasText: 'Group tree' }).waitFor();
     await search.getByLabel('Model').fill('tree-1');
     await search.getByLabel('Provider').fill('limited');
     await page.keyboard.press('Enter');
@@ -294,9 +296,8 @@ export function limitFlows(gateway: ConsoleGateway): void {
     await page.goto(`${gateway.url}/console/key`);
     SECRETS.add(key.key);
     await page.getByLabel('Gateway key', { exact: true }).fill(key.key);
-    await page.getByRole('button', { name: 'Show', exact: true }).click();
     const shared = page.getByRole('listitem').filter({ hasText: 'All calls: Budget per month' });
-    await shared.getByText(/^(Rejects|Admits) calls, resets /).waitFor();
+    await showOwn(page, shared.getByText(/^(Rejects|Admits) calls, resets /));
     expect(await page.getByRole('listitem').filter({ hasText: 'Team: Budget per day' }).count()).toBe(1);
     for (const one of await page.getByRole('listitem').allInnerTexts())
       if (one.startsWith('All calls') || one.startsWith('Group')) expect(one).not.toMatch(/\$/);
