@@ -42,7 +42,13 @@ it('makes one harmless call as calls are made, and says that all is well', async
   expect(request!.headers).toContainEqual(['x-api-key', 'sk-probed']);
   // Which Anthropic asks of every call.
   expect(request!.headers).toContainEqual(['anthropic-version', '2023-06-01']);
-  expect(await postern.rowCount()).toBe(0);
+  // Rows are written in their order: that of a later call shows that the test has none.
+  await postern.admin('POST', '/providers', { name: 'called', url: provider.url, secret: null });
+  const headers = { authorization: `Bearer ${postern.key}` };
+  const called = await fetch(`${postern.url}/p/called/v1/models`, { headers });
+  expect([called.status, await called.text()]).toEqual([200, '{"data":[]}']);
+  await postern.row(called.headers.get('x-gateway-request-id')!);
+  expect(await postern.rowCount()).toBe(1);
 });
 
 it.each([
