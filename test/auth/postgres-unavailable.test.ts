@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { KeyCache } from '../../src/auth/key-cache.js';
 import { KeyChangesService } from '../../src/auth/key-changes.service.js';
 import { generateKey } from '../../src/keys/key-secret.js';
@@ -44,10 +45,14 @@ async function start(variables: Record<string, string> = {}): Promise<TestGatewa
   );
   const { app } = gateway.gateway;
   await eventually(() => app.get(KeyChangesService).verifiedAt > 0);
-  // Notifications come in the order of their commits: once this one is there, the earlier ones are.
-  const { version } = app.get(KeyCache);
-  await database.query('UPDATE team SET disabled = false');
-  await eventually(() => app.get(KeyCache).version > version);
+  // Notifications come in the order of their commits: once this one is there, which changes nothing, none of the key follows.
+  const marker = randomUUID();
+  const forget = jest.spyOn(app.get(KeyCache), 'forget');
+  await eventually(async () => {
+    await database.query("SELECT pg_notify('postern_keys', $1)", [`0 ${marker}`]);
+    return forget.mock.calls.some(([id]) => id === marker);
+  });
+  forget.mockRestore();
   return gateway;
 }
 
