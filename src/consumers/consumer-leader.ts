@@ -71,8 +71,8 @@ export class ConsumerLeader {
         // One that waits for ever would keep its rows from every process, and nobody would be told.
         const { rowsMs } = PATIENCE;
         if (!(await withTimeout(rowsMs, Promise.resolve(consumer.rows(manager, rows))))) {
-          // With its session: what it goes on to write would be stored by itself after a ROLLBACK.
-          await manager.query('SELECT pg_terminate_backend(pg_backend_pid())').catch(() => {});
+          // What follows a ROLLBACK alone would be stored by itself. In one message, also if the transaction has failed.
+          await manager.query('ROLLBACK; SELECT pg_terminate_backend(pg_backend_pid())').catch(() => {});
           throw new Error(`it took longer than ${rowsMs / 1_000} s for ${rows.length} rows`);
         }
         await moveTo(manager, name, [after, { recordedAt: new Date(recordedAt), id }], transaction);

@@ -195,7 +195,7 @@ export async function showOwn(page: Page, wanted: Locator): Promise<void> {
   await until(async () => {
     if (await show.isVisible()) await show.click();
     await settled(page);
-    return (await wanted.isVisible()) || undefined;
+    return wanted.isVisible();
   });
 }
 

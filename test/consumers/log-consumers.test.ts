@@ -171,6 +171,30 @@ it('stores nothing of a consumer that goes on after its time', async () => {
   jest.restoreAllMocks();
 });
 
+it('stores nothing of one whose transaction has failed, and that goes on all the time', async () => {
+  jest.spyOn(Logger.prototype, 'error').mockImplementation();
+  const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);
+  let late: Promise<void> | undefined;
+  const goOn = async (...[manager, some]: Parameters<LogConsumer['rows']>) => {
+    await manager.query('SELECT 1 / 0').catch(() => {});
+    while (manager.queryRunner?.isReleased === false) await store('failed')(manager, some).catch(() => {});
+  };
+  const rows: LogConsumer['rows'] = async (manager, some) => {
+    if (late === undefined) {
+      patience.restore();
+      await (late = goOn(manager, some));
+    }
+    await store('failed')(manager, some);
+  };
+  consumers = { failed: { from: 'start', rows } };
+  const ids = await insert(2);
+  await start();
+  expect(await untilStored('failed', 2)).toEqual(ids);
+  await late;
+  expect(await bookOf('failed')).toEqual(ids);
+  jest.restoreAllMocks();
+});
+
 it('gives rows again to a consumer that waits for ever', async () => {
   const logged = jest.spyOn(Logger.prototype, 'error').mockImplementation();
   const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);

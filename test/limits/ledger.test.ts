@@ -359,45 +359,45 @@ describe('holds', () => {
     expect((await exchange(alive, 2, rule, { waiting: 1, one: 1 }))[0]!.result!.holds[0]!.total).toBe('1');
   });
 
+  it('of calls under way stay if the time zone of budgets changes', async () => {
+    await addRule(database, 'usd', 'total', 10n * USD);
+    await addRule(database, 'concurrent_requests', 'at_once', 2);
+    const at = await engine();
+    await at.admit(TEAM, KEY, usd(8n * USD));
+    const before = at.ledger.rulesOf(TEAM, KEY);
+    await database.query("UPDATE limit_rule SET time_zone = 'Asia/Tokyo'");
+    await eventually(() => at.ledger.rulesOf(TEAM, KEY) !== before);
+    const rejects = async (amount: bigint) =>
+      (await rejection(() => at.admit(TEAM, KEY, usd(amount)))).state.rule.resource;
+    expect(await rejects(3n * USD)).toBe('usd');
+    await at.admit(TEAM, KEY, usd(USD));
+    expect(await rejects(1n)).toBe('concurrent_requests');
+  });
+
   it(
-    'of calls under way stay if the time zone of budgets changes',
+    'of calls under way stay if the time zone changes and the period begins at the same time',
     exactly(async () => {
-      await addRule(database, 'usd', 'total', 10n * USD);
-      await addRule(database, 'concurrent_requests', 'at_once', 2);
+      const rule = await addRule(database, 'usd', 'month', 10n * USD);
       const at = await engine();
-      await at.admit(TEAM, KEY, usd(8n * USD));
+      // All in one month.
+      const msecs = Date.now();
+      const admit = async (amount: bigint) => at.admit(TEAM, KEY, usd(amount), uuidv7({ msecs }));
+      const ticket = await admit(8n * USD);
       const before = at.ledger.rulesOf(TEAM, KEY);
-      await database.query("UPDATE limit_rule SET time_zone = 'Asia/Tokyo'");
+      // It has no summer time.
+      await database.query("UPDATE limit_rule SET time_zone = 'Africa/Abidjan'");
       await eventually(() => at.ledger.rulesOf(TEAM, KEY) !== before);
-      const rejects = async (amount: bigint) =>
-        (await rejection(() => at.admit(TEAM, KEY, usd(amount)))).state.rule.resource;
-      expect(await rejects(3n * USD)).toBe('usd');
-      await at.admit(TEAM, KEY, usd(USD));
-      expect(await rejects(1n)).toBe('concurrent_requests');
+      const { state } = await rejection(() => admit(3n * USD));
+      expect(state.rule.id).toBe(rule);
+      at.begin(ticket, KEY, TEAM).end(USD);
+      await written(at, 1);
+      (await admit(9n * USD)).release();
+      await rejection(() => admit(9n * USD + 1n));
+      await ledgers.stopEngine(at);
+      expect(await meterOf(database, rule)).toMatchObject({ spent: USD, held: 0n });
+      expect(await holdsOf(database, rule)).toBe(0n);
     }),
   );
-
-  it('of calls under way stay if the time zone changes and the period begins at the same time', async () => {
-    const rule = await addRule(database, 'usd', 'month', 10n * USD);
-    const at = await engine();
-    // All in one month.
-    const msecs = Date.now();
-    const admit = async (amount: bigint) => at.admit(TEAM, KEY, usd(amount), uuidv7({ msecs }));
-    const ticket = await admit(8n * USD);
-    const before = at.ledger.rulesOf(TEAM, KEY);
-    // It has no summer time.
-    await database.query("UPDATE limit_rule SET time_zone = 'Africa/Abidjan'");
-    await eventually(() => at.ledger.rulesOf(TEAM, KEY) !== before);
-    const { state } = await rejection(() => admit(3n * USD));
-    expect(state.rule.id).toBe(rule);
-    at.begin(ticket, KEY, TEAM).end(USD);
-    await written(at, 1);
-    (await admit(9n * USD)).release();
-    await rejection(() => admit(9n * USD + 1n));
-    await ledgers.stopEngine(at);
-    expect(await meterOf(database, rule)).toMatchObject({ spent: USD, held: 0n });
-    expect(await holdsOf(database, rule)).toBe(0n);
-  });
 });
 
 describe('a rate', () => {
