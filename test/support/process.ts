@@ -13,6 +13,10 @@ const FLAGS = [
 const running = new Set<Process>();
 
 afterFile(killAll);
+// A worker whose Jest was ended runs nothing after its file.
+process.once('exit', () => {
+  for (const each of running) each.signal('SIGKILL');
+});
 
 /** Kills whatever still runs and waits until it is gone. */
 export async function killAll(): Promise<void> {

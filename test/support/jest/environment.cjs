@@ -2,6 +2,13 @@
 const { ModuleMocker } = require('jest-mock');
 const { ModernFakeTimers } = require('@jest/fake-timers');
 
+/** jest-circus hands its event handlers from file to file here, for a global that ends with the file. */
+const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
+
+// Jest may be ended without a word to its workers. (To listen for 'disconnect' would keep the worker from its own end.)
+const jest = process.ppid;
+setInterval(() => process.ppid === jest || process.exit(1), 1_000).unref();
+
 module.exports = class ProcessEnvironment {
   global = globalThis;
   fakeTimers = null;
@@ -39,6 +46,8 @@ module.exports = class ProcessEnvironment {
     // What this file has left running (after-file.ts).
     for (const run of globalThis.runAfterFile ?? []) await run();
     this.fakeTimersModern.dispose();
+    // Else every event of later files would reach this one too.
+    delete globalThis[EVENT_HANDLERS];
     this.restore();
   }
 

@@ -1,12 +1,9 @@
-import pg from 'pg';
+import { once } from 'node:events';
 
 export default async function globalTeardown() {
-  const client = new pg.Client({ connectionString: process.env.POSTERN_TEST_SERVER });
-  await client.connect();
-  const { POSTERN_TEST_TEMPLATE: template } = process.env;
-  for (const name of [template, `${template}_days`]) await client.query(`DROP DATABASE ${name}`);
-  const kept = await client.query(`SELECT 1 FROM pg_database WHERE datname LIKE 'postern_test_%'`);
-  await client.end();
-  await globalThis.stopTestCluster?.(kept.rows.length > 0);
-  await globalThis.removeTemporaryFiles();
+  const { keeper } = globalThis;
+  const ended = once(keeper, 'exit');
+  keeper.send('over');
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`the Postgres of the tests did not end well (exit code ${code})`);
 }
