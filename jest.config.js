@@ -6,6 +6,7 @@ export default {
   roots: ['<rootDir>/test', '<rootDir>/src'],
   testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/src/**/*.spec.ts'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'cjs', 'json', 'node'],
+  reporters: ['default', '<rootDir>/test/support/jest/failures.cjs'],
   testSequencer: '<rootDir>/test/support/jest/sequencer.cjs',
   transform: {},
   // For --findRelatedTests and --onlyChanged, which read the sources.
