@@ -5,7 +5,6 @@ import { parse } from 'yaml';
 import { fileSchema } from '../../src/apply/file-schema.js';
 import { UNPRINTABLE } from '../../src/admin/fields.schema.js';
 import { EVENT_TYPES } from '../../src/webhooks/event-types.js';
-import { runCli } from '../cli/run-cli.js';
 import { runHere } from '../cli/run-here.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { ApplyRun } from './apply-run.js';
@@ -595,22 +594,5 @@ sinks:
     expect((await exported(['--output', 'no/out.yaml'])).stderr).toMatch(
       /no\/out\.yaml cannot be written \(ENOENT\)/,
     );
-  });
-
-  it('writes ten thousand keys, in little memory', async () => {
-    await post('teams', { name: 'many' });
-    await run.postern.database.query(`
-      WITH key AS (
-        INSERT INTO gateway_key (id, team_id, name, models)
-        SELECT ('018f0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, team.id, 'key ' || n, '{gpt-5*}'
-        FROM team, generate_series(1, 10000) AS n WHERE team.name = 'many' RETURNING id)
-      INSERT INTO gateway_key_secret (id, key_id, prefix, digest)
-      SELECT gen_random_uuid(), id, 'ptn_' || left(md5(id::text), 8), decode(md5(id::text) || md5(id::text), 'hex') FROM key`);
-    const { stdout: text, stderr } = await runCli(['export'], {
-      ...{ POSTERN_URL: run.postern.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN },
-      NODE_OPTIONS: '--max-old-space-size=64',
-    });
-    expect(stderr).toBe('');
-    expect(text.match(/^ {2}- team: /gm)!.length).toBe(10_001);
   });
 });

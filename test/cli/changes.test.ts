@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { insertRow } from '../request-log/rows.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { type Ran } from './run-cli.js';
+import type { Ran } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let gateway: TestGateway;

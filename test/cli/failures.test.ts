@@ -1,7 +1,6 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let folder: string;
@@ -53,8 +52,7 @@ describe('postern', () => {
     ['postgres://u:s3cret@127.0.0.1:1/postern', 'Postgres cannot be reached'],
     ['mysql://u:s3cret@127.0.0.1/postern', 'DATABASE_URL: must look like postgres://'],
   ])('says in one line what is wrong with %s, and no password', async (url, message) => {
-    // Not here: inside Jest an error of Node's own is no instance of Error.
-    const { code, stdout, stderr } = await runCli(['keys', 'list'], { DATABASE_URL: url });
+    const { code, stdout, stderr } = await runHere(['keys', 'list'], { DATABASE_URL: url });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(message);
     expect(stderr).not.toContain('s3cret');

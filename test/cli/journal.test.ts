@@ -7,7 +7,6 @@ import { encodeLine } from '../../src/request-log/journal/record-codec.js';
 import { DAY_MS } from '../../src/request-log/partitions.js';
 import { recordsOf, rowsOf } from '../request-log/journal-calls.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let database: TestDatabase;
@@ -38,7 +37,7 @@ it('counts what a volume holds and changes nothing', async () => {
 it('brings its rows to Postgres, once', async () => {
   const before = await database.query('SELECT id FROM request_log');
   const env = { DATABASE_URL: database.url };
-  const { code, stdout } = await runCli(['journal', 'drain', dir], env);
+  const { code, stdout } = await runHere(['journal', 'drain', dir], env);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^3 rows written from .* \(1 interrupted, 1 damaged lines/);
   const rows = await database.query<{ outcome: string }>('SELECT outcome FROM request_log ORDER BY outcome');
@@ -108,15 +107,7 @@ it('keeps the journal while it holds a row far ahead of the database’s clock, 
   expect(rows).toEqual([{ id: near!.id }]);
 });
 
-it('leaves a volume alone that a gateway is using, and a folder that is none', async () => {
-  const used = await openDataDir(dir);
-  await used.hold();
-  // Held by this process, it is in use for every other one.
-  const { code, stderr } = await runCli(['journal', 'drain', dir], { DATABASE_URL: database.url });
-  expect(code).toBe(1);
-  expect(stderr).toContain(`pid ${process.pid}`);
-  used.release();
-  const other = await runHere(['journal', 'status', join(dir, 'journal')]);
-  expect(other.code).toBe(1);
-  expect(other.stderr).toContain('there is no journal in');
+it('rejects a folder that has no journal', async () => {
+  const { code, stderr } = await runHere(['journal', 'status', join(dir, 'journal')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('there is no journal in')]);
 });

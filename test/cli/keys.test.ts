@@ -3,7 +3,7 @@ import type { KeysService } from '../../src/keys/keys.service.js';
 import { type KeysDatabase, keysService, openKeysDatabase, TESTER } from '../keys/data-source.js';
 import { storeSignInToken, storeTokens, storeTrust } from '../identity/stored-tokens.js';
 import type { TestDatabase } from '../support/database.js';
-import { type Ran, runCli } from './run-cli.js';
+import type { Ran } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let at: KeysDatabase;
@@ -35,8 +35,7 @@ async function createJson(name: string): Promise<KeyJson> {
 
 describe('postern keys', () => {
   it('creates a key and prints it once, with a line that says so', async () => {
-    const args = ['keys', 'create', '--team', 'search', '--name', 'ci'];
-    const { code, stdout, stderr } = await runCli(args, { DATABASE_URL: database.url });
+    const { code, stdout, stderr } = await cli('keys', 'create', '--team', 'search', '--name', 'ci');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.match(/ptn_[0-9A-Za-z]{38}/g)).toHaveLength(1);
     expect(stdout).toContain('will not show it again');
@@ -234,7 +233,7 @@ describe('postern keys', () => {
     const env = { DATABASE_URL: database.url };
     const find = (input: string, ...more: string[]) =>
       runHere(['keys', 'find', ...more], env, undefined, input);
-    const people = await runCli(['keys', 'find'], env, undefined, `  ${key}\r\n`);
+    const people = await find(`  ${key}\r\n`);
     expect(people).toMatchObject({ code: 0, stderr: '' });
     expect(people.stdout).toMatch(/name +leaked\nteam +search\nstatus +active/);
     expect(people.stdout).toContain('postern keys rotate search/leaked');

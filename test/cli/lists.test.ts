@@ -1,6 +1,5 @@
 import { insertRow, KEY } from '../request-log/rows.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let database: TestDatabase;
@@ -14,9 +13,7 @@ afterAll(() => database.drop());
 describe('postern teams', () => {
   it('creates and lists teams', async () => {
     expect((await cli('teams', 'list')).stdout).toBe('No teams found.\n');
-    const { code, stdout } = await runCli(['teams', 'create', 'search', '--json'], {
-      DATABASE_URL: database.url,
-    });
+    const { code, stdout } = await cli('teams', 'create', 'search', '--json');
     expect(code).toBe(0);
     const team = JSON.parse(stdout) as object;
     expect(team).toMatchObject({ name: 'search', disabled: false });

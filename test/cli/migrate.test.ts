@@ -1,5 +1,4 @@
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let database: TestDatabase;
@@ -20,7 +19,7 @@ describe('postern on a database that is not migrated', () => {
     const rejected = await runHere(['teams', 'list'], env);
     expect(rejected).toMatchObject({ code: 1, stdout: '' });
     expect(rejected.stderr).toContain('postern migrate');
-    const migrated = await runCli(['migrate'], env);
+    const migrated = await runHere(['migrate'], env);
     expect(migrated).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Migrated: Initial/) as string,

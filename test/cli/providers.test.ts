@@ -3,7 +3,6 @@ import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 const newKey = () => randomBytes(32).toString('base64');
@@ -22,9 +21,6 @@ const settings = (env: Record<string, string>) => ({
 });
 const cli = (args: string[], input = '', env: Record<string, string> = {}) =>
   runHere(['providers', ...args], settings(env), undefined, input);
-/** In a process of its own, with a pipe for its standard input. */
-const piped = (args: string[], input: string, env: Record<string, string> = {}) =>
-  runCli(['providers', ...args], settings(env), undefined, input);
 
 interface Listed {
   data: { name: string; [field: string]: unknown }[];
@@ -33,7 +29,7 @@ const listed = async () => (JSON.parse((await cli(['list', '--json'])).stdout) a
 
 describe('postern providers', () => {
   it('adds a preset for nothing but its secret, and never shows it', async () => {
-    const added = await piped(['add', 'groq'], 'gsk-secret\n');
+    const added = await cli(['add', 'groq'], 'gsk-secret\n');
     expect(added).toMatchObject({ code: 0, stderr: '' });
     expect(added.stdout).toContain('https://api.groq.com/openai');
     const table = await cli(['list']);
@@ -70,7 +66,7 @@ describe('postern providers', () => {
     const provider = await RawProvider.start((req) => void req.socket.write(answer('200 OK', [], '{}')));
     const gateway = await startTestGateway({}, database);
     const env = { MASTER_KEY: '', DATA_DIR: gateway.dataDir };
-    const added = await piped(
+    const added = await cli(
       ['add', 'own', '--url', provider.url, '--auth', 'api-key', '--default'],
       'sk-own',
       env,

@@ -5,7 +5,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { type Ran, runCli } from './run-cli.js';
+import type { Ran } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let gateway: TestGateway;
@@ -32,7 +32,7 @@ async function lastActor(): Promise<object> {
 
 describe('postern with the URL of a gateway', () => {
   it('does everything over HTTP, with a token from the environment or a file and no other setting', async () => {
-    const made = await runCli(['teams', 'create', 'far', '--url', `${gateway.url}/`], {
+    const made = await runHere(['teams', 'create', 'far', '--url', `${gateway.url}/`], {
       POSTERN_ADMIN_TOKEN: ADMIN_TOKEN,
     });
     expect(made).toMatchObject({ code: 0, stderr: '' });
@@ -125,8 +125,7 @@ describe('postern with the URL of a gateway', () => {
   it('names the remedy for https:// before a listener without TLS', async () => {
     const env = { POSTERN_ADMIN_TOKEN: ADMIN_TOKEN };
     const url = gateway.url.replace('http:', 'https:');
-    // Not here: inside Jest an error of Node's own is no instance of Error.
-    const { code, stderr } = await runCli(['teams', 'list', '--url', url], env);
+    const { code, stderr } = await runHere(['teams', 'list', '--url', url], env);
     expect([code, stderr]).toEqual([
       1,
       `error: the gateway at ${url} cannot be reached: it does not speak TLS; begin its URL with http:// if it is on this machine\n`,

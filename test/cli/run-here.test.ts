@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import { createDatabase, type TestDatabase } from '../support/database.js';
-import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
 let database: TestDatabase;
@@ -25,22 +24,6 @@ const surroundings = () => [
 ];
 
 describe('a command in this process', () => {
-  it.each([
-    ['help', ['keys', 'create', '--help']],
-    ['an unknown one', ['nonsense']],
-    ['a value that is rejected', ['limits', 'set', 'search']],
-  ])('ends and says to the byte what a process does: %s', async (_, args) => {
-    expect(await runHere(args)).toEqual(await runCli(args));
-  });
-
-  it('also when there is something to show', async () => {
-    const env = { DATABASE_URL: database.url };
-    expect(await runHere(['teams', 'create', 'search'], env)).toMatchObject({ code: 0, stderr: '' });
-    const listed = await runHere(['teams', 'list'], env);
-    expect(listed.stdout).toContain('search');
-    expect(listed).toEqual(await runCli(['teams', 'list'], env));
-  });
-
   it('leaves everything as it was, one after another', async () => {
     const before = surroundings();
     const ran = await Promise.all([

@@ -1,8 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { Browser, signInSettings, USERS } from '../identity/device-flow.js';
@@ -12,13 +9,15 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
 import { type Ran, runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
+import { SignInHome } from './sign-in-home.js';
 
 const MAIN = resolve(__dirname, '../../dist/src/cli/start.js');
 
 let provider: RawProvider;
 let issuer: OpenIdProvider;
 let postern: TestGateway;
-let home: string;
+let home: SignInHome;
 const running: ChildProcess[] = [];
 
 beforeAll(async () => {
@@ -39,28 +38,20 @@ afterAll(async () => {
   await provider.stop();
 });
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'postern-home-'));
+  home = new SignInHome();
 });
 afterEach(() => {
   for (const child of running.splice(0)) child.kill();
-  rmSync(home, { recursive: true });
+  home.remove();
 });
 
-const run = (...args: string[]) => runCli(args, { XDG_CONFIG_HOME: home });
-const file = () => join(home, 'postern/credentials.json');
-type Stored = [string, Record<string, string>][];
-const stored = () => JSON.parse(readFileSync(file(), 'utf8')) as Stored;
-
-/** Makes the stored token due. */
-function makeDue(): void {
-  const [[url, signIn]] = stored() as [Stored[number]];
-  writeFileSync(file(), JSON.stringify([[url, { ...signIn, issuedAt: new Date(0).toISOString() }]]));
-}
-
+const run = (...args: string[]) => runHere(args, home.env);
+/** In a process of its own. */
+const shell = (...args: string[]) => runCli(args, home.env);
 /** Runs `postern sign-in` and confirms, or denies, the code that it shows. */
 async function signInHere(action: 'approve' | 'deny' = 'approve'): Promise<Ran> {
   const child = spawn(process.execPath, [MAIN, 'sign-in', `${postern.url}/p/default/`], {
-    env: { PATH: process.env.PATH, XDG_CONFIG_HOME: home },
+    env: { PATH: process.env.PATH, ...home.env },
   });
   const ran: Ran = { code: null, stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (ran.stdout += text));
@@ -88,8 +79,8 @@ it('signs in, prints a token that calls, renews it once for two shells, and sign
   });
   const [signIn] = await postern.database.query<{ program: string }>('SELECT program FROM sign_in');
   expect(signIn!.program).toMatch(/^postern\/\d/);
-  expect(statSync(file()).mode & 0o777).toBe(0o600);
-  expect(statSync(join(home, 'postern')).mode & 0o777).toBe(0o700);
+  expect(statSync(home.file).mode & 0o777).toBe(0o600);
+  expect(statSync(join(home.folder, 'postern')).mode & 0o777).toBe(0o700);
 
   const first = await run('token');
   expect(first).toMatchObject({ code: 0, stderr: '' });
@@ -97,29 +88,29 @@ it('signs in, prints a token that calls, renews it once for two shells, and sign
   expect(await statusWith(postern, first.stdout.trim())).toBe(200);
   expect((await run('token', url)).stdout).toBe(first.stdout);
 
-  makeDue();
-  const both = await Promise.all([run('token'), run('token'), run('token')]);
+  home.makeDue();
+  const both = await Promise.all([shell('token'), shell('token'), shell('token')]);
   expect(new Set(both.map(({ stdout }) => stdout)).size).toBe(1);
   expect(both[0].stdout).not.toBe(first.stdout);
   const used = await postern.database.query('SELECT FROM refresh_token WHERE used_at IS NOT NULL');
   expect(used).toHaveLength(1);
 
   expect(await run('sign-out')).toMatchObject({ code: 0, stdout: `Signed out of ${url}.\n` });
-  expect(stored()).toEqual([]);
+  expect(home.all()).toEqual([]);
   await eventually(async () => (await statusWith(postern, both[0].stdout.trim())) === 401);
 });
 
 it('deletes the tokens of a gateway at which people cannot sign in any more, and says that it did not end them', async () => {
   await signInHere();
   const off = await startTestGateway({ PROVIDER_URL: provider.url });
-  const [[, signIn]] = stored() as [Stored[number]];
+  const [, signIn] = home.only();
   for (const base of [off.url, `${off.url}/p/default`]) {
     const there = { ...signIn, revocationEndpoint: `${base}/oauth/revoke` };
-    writeFileSync(file(), JSON.stringify([[base, there]]));
+    home.store(base!, there);
     const { code, stdout } = await run('sign-out');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Deleted the tokens of .*it did not end them: they work until they expire/);
-    expect(stored()).toEqual([]);
+    expect(home.all()).toEqual([]);
   }
   await off.stop();
   // One that cannot be reached may still end them, and so may one whose provider has another name, or that is behind a proxy.
@@ -129,10 +120,10 @@ it('deletes the tokens of a gateway at which people cannot sign in any more, and
     [provider.url, '418'],
   ]) {
     const there = { ...signIn, revocationEndpoint: `${base}/oauth/revoke` };
-    writeFileSync(file(), JSON.stringify([[base, there]]));
+    home.store(base!, there);
     const { code, stderr } = await run('sign-out');
     expect([code, stderr]).toEqual([1, expect.stringContaining(why!)]);
-    expect(stored()).toHaveLength(1);
+    expect(home.all()).toHaveLength(1);
   }
 });
 
@@ -143,7 +134,7 @@ it('says that a sign-in was denied, and that one has ended', async () => {
   });
   expect(await signInHere()).toMatchObject({ code: 0 });
   await postern.database.query(`UPDATE sign_in SET ended_at = now(), end_reason = 'ended'`);
-  makeDue();
+  home.makeDue();
   const ended = await run('token');
   expect(ended).toMatchObject({ code: 1, stdout: '' });
   expect(ended.stderr).toContain(`has ended. Run: postern sign-in ${postern.url}/p/default`);
@@ -152,16 +143,16 @@ it('says that a sign-in was denied, and that one has ended', async () => {
 it('prints the present token while the gateway cannot be reached, as long as it works', async () => {
   expect(await signInHere()).toMatchObject({ code: 0 });
   const { stdout } = await run('token');
-  const [[url, signIn]] = stored() as [Stored[number]];
+  const [url, signIn] = home.only();
   const nowhere = {
     ...signIn,
     tokenEndpoint: 'http://127.0.0.1:1/oauth/token',
     issuedAt: new Date(0).toISOString(),
   };
-  writeFileSync(file(), JSON.stringify([[url, nowhere]]));
+  home.store(url, nowhere);
   expect(await run('token')).toMatchObject({ code: 0, stdout });
   const over = { ...nowhere, expiresAt: new Date(1).toISOString() };
-  writeFileSync(file(), JSON.stringify([[url, over]]));
+  home.store(url, over);
   expect(await run('token')).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
@@ -178,122 +169,15 @@ it('ends the former sign-in to the gateway, or says that it could not', async ()
     stderr: expect.not.stringContaining('former') as string,
   });
   await eventually(async () => (await statusWith(postern, former.trim())) === 401);
-  const [[url, signIn]] = stored() as [Stored[number]];
+  const [url, signIn] = home.only();
   const nowhere = { ...signIn, revocationEndpoint: 'http://127.0.0.1:1/oauth/revoke' };
-  writeFileSync(file(), JSON.stringify([[url, nowhere]]));
+  home.store(url, nowhere);
   expect(await signInHere()).toMatchObject({
     code: 0,
     stderr: expect.stringMatching(
       /^The former sign-in to \S+ could not be ended, .*: http:\/\/127\.0\.0\.1:1 cannot be reached/m,
     ) as string,
   });
-  expect(stored()).toEqual([[url, expect.not.objectContaining(nowhere)]]);
+  expect(home.all()).toEqual([[url, expect.not.objectContaining(nowhere)]]);
   expect(await statusWith(postern, (await run('token')).stdout.trim())).toBe(200);
-});
-
-describe('a gateway that answers with escape sequences', () => {
-  // Writes the clipboard, in 7 and in 8 bits.
-  const ESCAPES = '\x1b]52;c;Y3VybA==\x07\x9d52;c;Y3VybA==\x9c\r\u202e';
-  const TOKENS = {
-    access_token: `ptn_${'a'.repeat(38)}`,
-    refresh_token: `ptr_${'b'.repeat(38)}`,
-    expires_in: 3_600,
-  };
-  const BEGUN = {
-    device_code: 'x',
-    user_code: `ABCD${ESCAPES}`,
-    verification_uri: `https://gateway.example.com/device${ESCAPES}`,
-    expires_in: 600,
-    interval: 0,
-  };
-  /** Bodies by their path. */
-  let bodies: Record<string, object>;
-  let server: Server;
-  let url: string;
-  beforeAll(async () => {
-    server = createServer((req, res) => {
-      const body = bodies[req.url!]!;
-      res.writeHead('error' in body ? 400 : 200, { connection: 'close' }).end(JSON.stringify(body));
-    });
-    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  });
-  afterAll(() => new Promise((closed) => server.close(closed)));
-  beforeEach(() => {
-    bodies = {
-      '/.well-known/oauth-authorization-server': { device_authorization_endpoint: 'x' },
-      '/oauth/device_authorization': BEGUN,
-      '/oauth/token': { ...TOKENS, email: `jane${ESCAPES}@example.com` },
-    };
-  });
-
-  /** Checks what it prints. */
-  async function ran(...args: string[]): Promise<Ran> {
-    const result = await run(...args);
-    expect(result.stdout + result.stderr).not.toMatch(/[^\P{C}\n]/u);
-    return result;
-  }
-
-  it.each(['sign-in', 'token', 'sign-out'])('prints none of it as it is: %s', async (command) => {
-    const signedIn = await ran('sign-in', url);
-    expect(signedIn).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/as jane\?.*@example/) as string,
-    });
-    expect(signedIn.stderr).toMatch(
-      /^Open https:\/\/gateway\.example\.com\/device\S+ and type the code ABCD\?/,
-    );
-    const failed = { error: 'invalid_request', error_description: `Failed${ESCAPES}` };
-    bodies['/oauth/token'] = bodies['/oauth/revoke'] = failed;
-    if (command === 'token') {
-      const [[, signIn]] = stored() as [Stored[number]];
-      const over = { issuedAt: new Date(0).toISOString(), expiresAt: new Date(1).toISOString() };
-      writeFileSync(file(), JSON.stringify([[url, { ...signIn, ...over }]]));
-    }
-    expect(await ran(command, url)).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^error: Failed\?/m) as string,
-    });
-  });
-
-  it('names no page but one with an http or https URL', async () => {
-    bodies['/oauth/device_authorization'] = { ...BEGUN, verification_uri: 'javascript:alert(1)' };
-    const { code, stderr } = await ran('sign-in', url);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: The page to sign in at/)]);
-  });
-
-  it.each(['access_token', 'refresh_token'] as const)(
-    'has nothing stored or printed as %s',
-    async (member) => {
-      bodies['/oauth/token'] = { ...TOKENS, [member]: `${TOKENS[member]}${ESCAPES}` };
-      expect(await ran('sign-in', url)).toMatchObject({
-        code: 1,
-        stderr: expect.stringContaining('error: The gateway responded with tokens') as string,
-      });
-      expect(existsSync(file())).toBe(false);
-      bodies['/oauth/token'] = TOKENS;
-      await ran('sign-in', url);
-      bodies['/oauth/token'] = { ...TOKENS, [member]: ESCAPES };
-      makeDue();
-      expect(await ran('token')).toMatchObject({ code: 0, stdout: `${TOKENS.access_token}\n` });
-    },
-  );
-});
-
-it.each([
-  ['http://gateway.example.com', 'must begin with https://'],
-  ['gateway.example.com', 'must be a URL'],
-  ['https://user:word@gateway.example.com', 'must be a URL'],
-])('rejects %s', async (url, message) => {
-  expect(await run('sign-in', url)).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining(message) as string,
-  });
-});
-
-it('says that people cannot sign in where there is no such gateway', async () => {
-  expect(await run('sign-in', provider.url)).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('People cannot sign in at') as string,
-  });
 });

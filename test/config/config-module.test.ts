@@ -9,7 +9,7 @@ import { EnvError } from '../../src/config/env-error.js';
 import { loadEnv } from '../../src/config/env.js';
 import type { ConfigValues, Settings } from '../../src/config/settings.js';
 import { DeclaredSettings } from '../../src/config/module-settings.js';
-import { removeFolder, temporaryFolder } from './processes.js';
+import { removeFolder, temporaryFolder } from './temporary-folder.js';
 
 @Injectable()
 class Reader {

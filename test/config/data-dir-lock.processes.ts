@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chown, cp, mkdir, readdir, readFile } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,8 @@ import { DataDirError, openDataDir } from '../../src/platform/data-dir.js';
 import { eventually } from '../support/eventually.js';
 import { itNeeding } from '../support/needing.js';
 import { FULL } from '../support/scale.js';
-import { Child, compileSources, removeFolder, temporaryFolder } from './processes.js';
+import { Child, compileSources, isRoot, ordinaryUserCanRunNode } from './processes.js';
+import { removeFolder, temporaryFolder } from './temporary-folder.js';
 
 let compiled: string;
 let base: string;
@@ -195,4 +196,19 @@ it('tells what the holder has published, unless every user of the machine could 
     expect((await asking.holder())!.published).toBeUndefined();
     holding.release();
   }
+});
+
+(!isRoot || ordinaryUserCanRunNode ? it : it.skip)('rejects a folder it may not write to', async () => {
+  const path = join(base, 'data');
+  await mkdir(path);
+  await chmod(path, 0o555);
+  if (!isRoot) {
+    await expect(openDataDir(path)).rejects.toThrow(/data is not writable for this user; change its owner/);
+    return;
+  }
+  await chmod(base, 0o755);
+  const code = `import { openDataDir } from './platform/data-dir.js';
+    await openDataDir(${JSON.stringify(path)}).catch((error) => console.log('rejected', error.name, error.message));`;
+  const child = new Child(compiled, code, { uid: 65534, gid: 65534 });
+  expect(await child.line('rejected ')).toMatch(/^DataDirError .*data is not writable for this user/);
 });

@@ -1,14 +1,7 @@
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DataDirError, openDataDir } from '../../src/platform/data-dir.js';
-import {
-  Child,
-  compileSources,
-  isRoot,
-  ordinaryUserCanRunNode,
-  removeFolder,
-  temporaryFolder,
-} from './processes.js';
+import { removeFolder, temporaryFolder } from './temporary-folder.js';
 
 let base: string;
 
@@ -83,26 +76,6 @@ describe('opening', () => {
     await writeFile(join(base, 'file'), '');
     await expect(openDataDir(join(base, 'file'))).rejects.toThrow(/file is not a folder; set DATA_DIR/);
     await expect(openDataDir(join(base, 'file', 'data'))).rejects.toThrow(/is not a folder; set DATA_DIR/);
-  });
-
-  (!isRoot || ordinaryUserCanRunNode ? it : it.skip)('rejects a folder it may not write to', async () => {
-    const path = join(base, 'data');
-    await mkdir(path);
-    await chmod(path, 0o555);
-    if (!isRoot) {
-      await expect(openDataDir(path)).rejects.toThrow(/data is not writable for this user; change its owner/);
-      return;
-    }
-    const compiled = await compileSources();
-    try {
-      await chmod(base, 0o755);
-      const code = `import { openDataDir } from './platform/data-dir.js';
-        await openDataDir(${JSON.stringify(path)}).catch((error) => console.log('rejected', error.name, error.message));`;
-      const child = new Child(compiled, code, { uid: 65534, gid: 65534 });
-      expect(await child.line('rejected ')).toMatch(/^DataDirError .*data is not writable for this user/);
-    } finally {
-      await removeFolder(compiled);
-    }
   });
 });
 

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { realpathSync, statSync } from 'node:fs';
-import { chmod, copyFile, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, copyFile, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { temporaryFolder } from './temporary-folder.js';
 
 /**
  * Real processes for tests about locks, kills and users, who may not enter the clone: the few files needed are copied to a
@@ -23,15 +23,6 @@ export async function compileSources(): Promise<string> {
       await copyFile(join(compiled, name), join(folder, room, name));
   }
   return folder;
-}
-
-/** Private (0700), and without symbolic links in its path. */
-export async function temporaryFolder(): Promise<string> {
-  return realpath(await mkdtemp(join(tmpdir(), 'postern-test-')));
-}
-
-export async function removeFolder(folder: string): Promise<void> {
-  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 export interface Account {

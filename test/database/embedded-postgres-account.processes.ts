@@ -5,14 +5,8 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
 import { postgresPackage, usableBinaries } from '../../src/embedded-postgres/binaries.js';
-import {
-  Child,
-  compileSources,
-  isRoot,
-  ordinaryUserCanRunNode,
-  removeFolder,
-  temporaryFolder,
-} from '../config/processes.js';
+import { Child, compileSources, isRoot, ordinaryUserCanRunNode } from '../config/processes.js';
+import { removeFolder, temporaryFolder } from '../config/temporary-folder.js';
 
 /** `nobody`: the one ordinary user that every machine lists. */
 const ORDINARY = { uid: 65534, gid: 65534 };

@@ -8,7 +8,8 @@ import {
   startEmbeddedPostgres,
 } from '../../src/embedded-postgres/embedded-postgres.js';
 import { readPidFile } from '../../src/embedded-postgres/server-process.js';
-import { Child, compileSources, removeFolder, temporaryFolder } from '../config/processes.js';
+import { Child, compileSources } from '../config/processes.js';
+import { removeFolder, temporaryFolder } from '../config/temporary-folder.js';
 import { timePasses } from '../support/eventually.js';
 import { FULL } from '../support/scale.js';
 

@@ -2,7 +2,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
 import { EmbeddedPostgresError } from '../../src/embedded-postgres/embedded-postgres-error.js';
-import { removeFolder, temporaryFolder } from '../config/processes.js';
+import { removeFolder, temporaryFolder } from '../config/temporary-folder.js';
 
 let template: string;
 let base: string;

@@ -9,7 +9,7 @@ import {
 } from '../../src/embedded-postgres/embedded-postgres.js';
 import { postgresPackage } from '../../src/embedded-postgres/binaries.js';
 import { isAlive, readPidFile } from '../../src/embedded-postgres/server-process.js';
-import { removeFolder, temporaryFolder } from '../config/processes.js';
+import { removeFolder, temporaryFolder } from '../config/temporary-folder.js';
 import { eventually } from '../support/eventually.js';
 
 let base: string;

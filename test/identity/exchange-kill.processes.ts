@@ -1,10 +1,11 @@
 import { createDatabase, type TestDatabase } from '../support/database.js';
+import { filesHolding } from '../support/files-below.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { withFault } from '../support/kill-rounds.js';
 import type { GatewayProcess } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { FULL } from '../support/scale.js';
-import { filesHolding, Workplace } from '../support/workplace.js';
+import { Workplace } from '../support/workplace.js';
 import { exchange, statusWith } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
 

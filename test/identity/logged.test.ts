@@ -4,10 +4,10 @@ import { SignInIdpSecrets } from '../../src/identity/sign-in/idp-secrets.service
 import { SignInMetrics } from '../../src/identity/sign-in/sign-in-metrics.js';
 import { OpenIdProvider } from '../admin/openid-provider.js';
 import { eventually } from '../support/eventually.js';
+import { filesHolding } from '../support/files-below.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
-import { filesHolding } from '../support/workplace.js';
 import { Browser, poll, renew, signInSettings, startDevice, USERS } from './device-flow.js';
 import { exchange, postForm } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { parseEnv } from 'node:util';
-import { Checkout } from './checkout.js';
 
 interface Terminal {
   env: NodeJS.ProcessEnv;
@@ -97,12 +96,4 @@ describe('a provider that is set for one start only', () => {
     expect(await keep(GIVEN, '\n')).toBe('');
     expect(stored()).toEqual({ PROVIDER_URL: 'https://another.example' });
   });
-});
-
-it('npm start shows the lines before it starts the gateway', async () => {
-  const checkout = new Checkout('console.log("started");');
-  const { stdout } = await checkout.start('start.mjs', [], GIVEN).ended;
-  checkout.remove('.');
-  expect(stdout).toMatch(/ {2}PROVIDER_URL=https:\/\/api\.example\n[^]*started/);
-  expect(stdout).not.toContain(KEY);
 });

@@ -196,3 +196,12 @@ describe('npm start', () => {
     expect((await run.ended).code).toBe(130);
   });
 });
+
+it('npm start shows the lines for .env that keep the provider of the environment, without its key', async () => {
+  const checkout = new Checkout('console.log("started");');
+  const given = { PROVIDER_URL: 'https://api.example', PROVIDER_KEY: 'sk-0123456789' };
+  const { stdout } = await checkout.start('start.mjs', [], given).ended;
+  checkout.remove('.');
+  expect(stdout).toMatch(/ {2}PROVIDER_URL=https:\/\/api\.example\n[^]*started/);
+  expect(stdout).not.toContain(given.PROVIDER_KEY);
+});

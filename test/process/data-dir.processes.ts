@@ -2,8 +2,9 @@ import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRoot, ordinaryUserCanRunNode } from '../config/processes.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
+import { fingerprint } from '../support/files-below.js';
 import type { GatewayProcess } from '../support/process.js';
-import { fingerprint, Workplace } from '../support/workplace.js';
+import { Workplace } from '../support/workplace.js';
 
 /** `nobody` on Linux and macOS alike; any number without rights would do. */
 const ORDINARY = { uid: 65_534, gid: 65_534 };

@@ -1,9 +1,10 @@
 import { readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
+import { filesHolding, fingerprint } from '../support/files-below.js';
 import type { GatewayProcess } from '../support/process.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { filesHolding, fingerprint, Workplace } from '../support/workplace.js';
+import { Workplace } from '../support/workplace.js';
 
 /** The two locks count their holders in file names. */
 const CLAIM = /lock\/claim-\d+$/;

@@ -6,9 +6,10 @@ import type { FakeResponder, FakeResponse } from '../../src/testing/fake-provide
 import { runCli } from '../cli/run-cli.js';
 import { JobGateway, MASTER_KEY } from '../jobs/job-gateway.js';
 import { eventually } from '../support/eventually.js';
+import { filesHolding } from '../support/files-below.js';
 import { withFault } from '../support/kill-rounds.js';
 import type { GatewayProcess } from '../support/process.js';
-import { filesHolding, Workplace } from '../support/workplace.js';
+import { Workplace } from '../support/workplace.js';
 
 /** The replica that stays, in this process. */
 let other: JobGateway;

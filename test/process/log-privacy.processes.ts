@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { filesHolding } from '../support/files-below.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../support/raw-provider.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { Site } from '../support/site.js';
-import { filesHolding, Workplace } from '../support/workplace.js';
+import { Workplace } from '../support/workplace.js';
 
 /** A text that is nowhere else. */
 const canary = (what: string) => `canary-${what}-${randomBytes(9).toString('hex')}`;

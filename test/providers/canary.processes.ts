@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { filesHolding } from '../support/files-below.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import type { RawProvider } from '../support/raw-provider.js';
 import { answer } from '../support/raw-provider.js';
-import { filesHolding, Workplace } from '../support/workplace.js';
+import { Workplace } from '../support/workplace.js';
 import { namedProvider } from './stored.js';
 
 const SECRET = 'sk-canary-0a1b2c3d4e5f';
