@@ -12,7 +12,7 @@ const installed = join(folder, 'helm');
 const helm = process.env.HELM || (existsSync(installed) ? installed : install());
 if (helm !== null) {
   process.env.HELM = helm;
-  process.argv.push('--config', 'jest.helm.config.js');
+  process.argv.push('--tier', 'helm');
   await import('./test.mjs');
 }
 

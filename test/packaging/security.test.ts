@@ -9,7 +9,6 @@ const manifest = JSON.parse(read('package.json')) as {
   dependencies: Record<string, string>;
   peerDependencies: Record<string, string>;
   optionalDependencies: Record<string, string>;
-  scripts: Record<string, string>;
 };
 
 /** Of a start from a clone. */
@@ -38,9 +37,4 @@ it('has an entry for this version in CHANGELOG.md', () => {
   expect(read('CHANGELOG.md')).toMatch(
     new RegExp(`^## \\[${manifest.version}\\] - (unreleased|\\d{4}-\\d\\d-\\d\\d)$`, 'm'),
   );
-});
-
-it('checks with npm run check what .ci/run does after the installation', () => {
-  const steps = [...read('.ci/run').matchAll(/^step (npm .*)$/gm)].map(([, step]) => step);
-  expect(manifest.scripts.check).toBe(steps.slice(1).join(' && '));
 });

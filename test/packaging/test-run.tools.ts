@@ -61,6 +61,22 @@ describe('npm test', () => {
     expect(stdout).not.toContain('Once more, alone: test/passes');
   });
 
+  it('names what it leaves out, and runs a path in whatever tier it is', async () => {
+    testFile('here', `it('runs here', () => {});`);
+    checkout.write('test/apart.processes.ts', `it('runs apart', () => {});`);
+    const whole = await run().ended;
+    expect(whole).toMatchObject({ code: 0, stderr: expect.stringContaining('test/here.test.ts') as string });
+    expect(whole.stderr).not.toContain('test/apart');
+    expect(whole.stdout).toMatch(
+      /^0 files are flaky\. Left out: 1 files that start processes \(npm run test:processes\), .*\n$/m,
+    );
+    for (const args of [['test/apart'], ['--tier', 'processes']]) {
+      const { code, stderr } = await run(args).ended;
+      expect([code, stderr]).toEqual([0, expect.stringContaining('test/apart.processes.ts')]);
+      expect(stderr).not.toContain('test/here');
+    }
+  });
+
   it('fails if a file fails twice', async () => {
     testFile('broken', `it('is broken', () => expect(1).toBe(2));`);
     testFile('late', `${ONCE}it('is late', () => once(() => { throw new Error('too late'); }));`);

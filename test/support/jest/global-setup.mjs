@@ -4,7 +4,7 @@ import { compileProduct, compileTests } from '../../../scripts/compile.mjs';
 
 /** What is tested (some tests start dist/), and one cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
 export default async function globalSetup({ testPathPatterns, testNamePattern }) {
-  if (testPathPatterns.patterns.length > 0 || testNamePattern) process.env.POSTERN_TESTS_CHOSEN = '1';
+  if (testPathPatterns.patterns.length > 0 || testNamePattern) process.env.POSTERN_TESTS_CHOSEN ??= '1';
   await Promise.all([compileTests(), compileProduct()]);
   // Detached: Ctrl-C in a terminal ends Jest, and this after it.
   const keeper = fork(new URL('keeper.mjs', import.meta.url), { execArgv: [], detached: true });
