@@ -4,6 +4,8 @@ import base from './jest.config.js';
 
 export default {
   ...base,
+  // As in production (src/platform/patience.ts).
+  testEnvironmentOptions: { patience: 1 },
   testMatch: [
     '**/*.faults.ts',
     '**/config/data-dir-lock.test.ts',

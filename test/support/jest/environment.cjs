@@ -10,6 +10,8 @@ module.exports = class ProcessEnvironment {
   constructor({ projectConfig }) {
     this.moduleMocker = new ModuleMocker(globalThis);
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+    // 20: what is no test of a time limit does not reach it.
+    this.patience = projectConfig.testEnvironmentOptions.patience ?? 20;
     const { env, exitCode } = process;
     const cwd = process.cwd();
     const exit = process.exit;
@@ -32,6 +34,8 @@ module.exports = class ProcessEnvironment {
   }
 
   async setup() {
+    // src/platform/patience.ts. The catalog is loaded by a thread that gets its turn late on a busy machine.
+    globalThis[Symbol.for('postern.patience')] = { '*': this.patience, 'prices of a batch': 240 };
     globalThis.testFailed = false;
   }
 
