@@ -9,7 +9,8 @@ const LARGE = ['test/docs/site', 'test/identity/clients/', 'test/policies-by-url
 
 /**
  * `endings`: of the files' names. `workers`: how many files run at once. `isFull`: with POSTERN_TEST_FULL=1, which is many
- * times as much and uses the disk. `also`: files of other tiers that run here in full.
+ * times as much and uses the disk. `patience`: what the gateway's own time limits are multiplied by
+ * (src/platform/patience.ts). `also`: files of other tiers that run here in full.
  *
  * Those of `.ci/run` and `npm run check` first, in their order.
  */
@@ -48,6 +49,8 @@ export const TIERS = {
     workers: 1,
     isByHand: true,
     isFull: true,
+    // As in production.
+    patience: 1,
     what: 'of load, kills, broken databases and full disks',
     also: [
       'test/config/data-dir-lock.processes.ts',
@@ -76,6 +79,7 @@ export const TIERS = {
     workers: 1,
     isByHand: true,
     isFull: true,
+    patience: 1,
     what: 'of sinks with the real ClickHouse (its engine, chdb) and NATS, which pip and go install',
   },
   helm: {
@@ -116,5 +120,7 @@ export function jestOptions(names) {
     ]),
     testPathIgnorePatterns: ['/node_modules/', ...tiers.flatMap(({ without = [] }) => without)],
     maxWorkers: Math.min(...tiers.map(({ workers }) => workers)),
+    // 20: what is no test of a time limit does not reach it.
+    testEnvironmentOptions: { patience: Math.min(...tiers.map(({ patience = 20 }) => patience)) },
   };
 }

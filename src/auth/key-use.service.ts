@@ -4,11 +4,12 @@ import { DataSource } from 'typeorm';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
 import { withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import type { Grant } from './caller.js';
 
 const WRITE_MS = 10_000;
 /** Upper bound for the last write at a stop, in milliseconds; it only holds the uses of the last seconds. */
-const LAST_WRITE_MS = 1_000;
+const LAST_WRITE = patience('uses of keys at a stop', 1_000);
 
 /**
  * A local clock that is ahead must not hide the uses to come. Locked in one order, so that replicas, rotations and these
@@ -72,6 +73,6 @@ export class KeyUseService implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await withTimeout(LAST_WRITE_MS, this.write());
+    await withTimeout(LAST_WRITE.ms, this.write());
   }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { type DataDir, DataDirError, openDataDir } from '../platform/data-dir.js';
+import { patience } from '../platform/patience.js';
 import type { Env } from '../config/env.js';
 import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.js';
 import { GatewayClient } from '../database/gateway-client.js';
@@ -40,7 +41,7 @@ export async function openDatabase(env: Env, report: (line: string) => void): Pr
     close: async () => {
       await presence.end();
       // The lock keeps gateways from starting on this server while it stops. A running gateway has the lock: its server stays.
-      if (!(await holdSoon(dataDir, gateway === null ? LOCK_WAIT_MS : 0))) return;
+      if (!(await holdSoon(dataDir, gateway === null ? LOCK_WAIT.ms : 0))) return;
       try {
         // Of several commands at once, the last one to end stops the server, whichever started it.
         await postgres.stop({ onlyIfUnused: true });
@@ -75,7 +76,7 @@ async function joinServer(
 const MAX_JOINS = 5;
 
 /** How long to wait for the lock of another command that is ending too, in milliseconds: it looks for others for a second. */
-const LOCK_WAIT_MS = 3_000;
+const LOCK_WAIT = patience('another command with this DATA_DIR', 3_000);
 
 async function holdSoon(dataDir: DataDir, waitMs: number): Promise<boolean> {
   for (const deadline = Date.now() + waitMs; ; await sleep(20)) {

@@ -3,6 +3,7 @@ import type { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { LAST_ID, type Place } from '../request-log/log-cursor.js';
 import { LogSpan } from '../request-log/log-span.js';
 import { recordedUntil } from '../request-log/recorded-until.js';
@@ -16,11 +17,8 @@ const LOOK_MS = 1_000;
 const SKIP_MS = 3_000;
 const MAX_PAUSE_MS = 60_000;
 const REMIND_MS = 60_000;
-/** A test shortens it. */
-export const PATIENCE = {
-  /** How long a consumer may take for the rows of one transaction. */
-  rowsMs: 300_000,
-};
+/** How long a consumer may take for the rows of one transaction. */
+const CONSUMING = patience('a consumer', 300_000);
 
 /**
  * Gives the rows of the request log to one consumer, while this process holds the lock of the consumer: the session of the
@@ -69,11 +67,11 @@ export class ConsumerLeader {
         const transaction = await lockAt(manager, name, after);
         if (transaction === null) return false;
         // One that waits for ever would keep its rows from every process, and nobody would be told.
-        const { rowsMs } = PATIENCE;
-        if (!(await withTimeout(rowsMs, Promise.resolve(consumer.rows(manager, rows))))) {
+        const { ms } = CONSUMING;
+        if (!(await withTimeout(ms, Promise.resolve(consumer.rows(manager, rows))))) {
           // What follows a ROLLBACK alone would be stored by itself. In one message, also if the transaction has failed.
           await manager.query('ROLLBACK; SELECT pg_terminate_backend(pg_backend_pid())').catch(() => {});
-          throw new Error(`it took longer than ${rowsMs / 1_000} s for ${rows.length} rows`);
+          throw new Error(`it took longer than ${ms / 1_000} s for ${rows.length} rows`);
         }
         await moveTo(manager, name, [after, { recordedAt: new Date(recordedAt), id }], transaction);
         return true;

@@ -8,7 +8,8 @@ import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { Regressions } from '../regressions/regressions.service.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { ConsumerLeader } from './consumer-leader.js';
@@ -17,7 +18,7 @@ import { LogConsumers, type RegisteredConsumer } from './log-consumers.js';
 
 const EVERY_MS = 2_000;
 /** Reading a batch of a long log may have to scan a day of it. */
-const QUERY_TIMEOUT_MS = 300_000;
+const QUERY_TIMEOUT = patience('rows for a consumer', 300_000);
 
 const LOCK = `SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.consumers}, hashtext($1)) AS locked`;
 
@@ -52,15 +53,15 @@ export class ConsumerRunner implements OnModuleDestroy {
   async onModuleDestroy(): Promise<void> {
     this.stop.abort();
     // A transaction that is cut off is rolled back, and its rows come again.
-    await withTimeout(CLOSE_TIMEOUT_MS, Promise.all(this.running.values()));
-    if (this.pool !== null) await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT.ms, Promise.all(this.running.values()));
+    if (this.pool !== null) await withTimeout(CLOSE_TIMEOUT.ms, this.pool.end());
   }
 
   /** A consumer that begins now gets every call after the start. */
   private async begin(): Promise<void> {
     const { all } = this.consumers;
     if (all.length === 0) return;
-    const purpose = { applicationName: 'postern-consumers', queryTimeoutMs: QUERY_TIMEOUT_MS };
+    const purpose = { applicationName: 'postern-consumers', queryTimeout: QUERY_TIMEOUT };
     this.pool ??= openPool(directUrl(this.env), { ...purpose, poolSize: all.length }, this.logger);
     for (const { name, consumer } of all) await progressOf(this.pool, name, consumer);
   }

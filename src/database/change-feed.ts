@@ -6,13 +6,14 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
 import { DatabaseService } from './database.service.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { describeError } from '../errors/describe-error.js';
 
 /** A notification may be lost, so the counters are also polled this often. */
 const POLL_MS = 2_000;
 /** A connection that does not respond within this time is replaced. */
-const QUERY_TIMEOUT_MS = 2_000;
+const QUERY_TIMEOUT = patience('the change feed', 2_000);
 const RETRY_MS = 500;
 
 /** `<value> <row id>`, as the triggers send it. */
@@ -148,7 +149,7 @@ export class ChangeFeed implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     this.wake();
-    await withTimeout(CLOSE_TIMEOUT_MS, this.running ?? Promise.resolve());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.running ?? Promise.resolve());
   }
 
   private async run(): Promise<void> {
@@ -168,7 +169,7 @@ export class ChangeFeed implements OnApplicationShutdown {
       ...clientOptions(directUrl(this.env), {
         // Versions before 2 do not charge budgets of groups, of the installation, with filters or for each session.
         applicationName: 'postern-changes/2',
-        queryTimeoutMs: QUERY_TIMEOUT_MS,
+        queryTimeout: QUERY_TIMEOUT,
       }),
     });
     try {

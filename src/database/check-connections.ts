@@ -5,8 +5,12 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { GatewayClient, PooledClient } from './gateway-client.js';
 import { PermanentDatabaseError, permanentError } from './permanent-database-error.js';
+import { patience } from '../platform/patience.js';
 
-const PURPOSE = { applicationName: 'postern-start', queryTimeoutMs: 5_000 };
+const PURPOSE = {
+  applicationName: 'postern-start',
+  queryTimeout: patience('a check of a connection', 5_000),
+};
 const CHANNEL = 'postern_start';
 /** Postgres delivers a notification at the latest with the second response after its commit; the rest is patience. */
 const ROUND_TRIPS = 40;

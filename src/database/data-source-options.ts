@@ -2,25 +2,31 @@ import pg from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import { GatewayClient } from './gateway-client.js';
 import { MIGRATIONS } from './migrations.js';
+import { type Patience, patience } from '../platform/patience.js';
 
 export interface Purpose {
   /** Shown in pg_stat_activity. */
   applicationName: string;
   /** Connections of this pool. */
   poolSize: number;
-  /** Milliseconds after which a query is cancelled, on the server and here; none for migrations. */
-  queryTimeoutMs?: number;
-  /** Milliseconds for which a query waits while others have all connections; as long as connecting may take if absent. */
-  waitMs?: number;
+  /** After which a query is cancelled, on the server and here; none for migrations. */
+  queryTimeout?: Patience;
+  /** How long a query waits while others have all connections; as long as connecting may take if absent. */
+  wait?: Patience;
 }
 
-const CONNECT_MS = 5_000;
+const CONNECT = patience('a connection to Postgres', 5_000);
 
 /**
  * A peer that vanished without closing the connection (power loss, a firewall that dropped it) is detected within half a
  * minute, also on an idle connection: after the delay, Node sends ten probes, one per second.
  */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
+
+function timeouts({ queryTimeout }: Pick<Purpose, 'queryTimeout'>): pg.ClientConfig {
+  const ms = queryTimeout?.ms;
+  return { statement_timeout: ms, query_timeout: ms && ms + 1_000 };
+}
 
 type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 
@@ -33,7 +39,7 @@ export function dataSourceOptions(url: string, purpose: Purpose): PostgresOption
     url,
     applicationName: purpose.applicationName,
     poolSize: purpose.poolSize,
-    connectTimeoutMS: CONNECT_MS,
+    connectTimeoutMS: CONNECT.ms,
     migrations: MIGRATIONS,
     migrationsTransactionMode: 'each',
     synchronize: false,
@@ -44,8 +50,7 @@ export function dataSourceOptions(url: string, purpose: Purpose): PostgresOption
     extra: {
       Client: GatewayClient,
       ...KEEP_ALIVE,
-      statement_timeout: purpose.queryTimeoutMs,
-      query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,
+      ...timeouts(purpose),
     },
   };
 }
@@ -55,9 +60,8 @@ export function clientOptions(url: string, purpose: Omit<Purpose, 'poolSize'>): 
   return {
     connectionString: url,
     application_name: purpose.applicationName,
-    connectionTimeoutMillis: CONNECT_MS,
+    connectionTimeoutMillis: CONNECT.ms,
     ...KEEP_ALIVE,
-    statement_timeout: purpose.queryTimeoutMs,
-    query_timeout: purpose.queryTimeoutMs && purpose.queryTimeoutMs + 1_000,
+    ...timeouts(purpose),
   };
 }

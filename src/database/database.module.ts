@@ -13,16 +13,16 @@ import {
 import { DatabaseNotReadyError } from './database-not-ready-error.js';
 import { SETTINGS } from '../config/config.module.js';
 import { directUrl, type Settings } from '../config/settings.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';
 import { KnownEnds } from './known-ends/known-ends.js';
-import { LOOKUP_TIMEOUT_MS, LookupPool } from './lookup-pool.js';
+import { LOOKUP_TIMEOUT, LookupPool } from './lookup-pool.js';
 import { ReplicaJobs } from './replica-jobs.service.js';
 
 /** Of the admin API and of background work. */
-const POOL = { applicationName: 'postern', poolSize: 10, queryTimeoutMs: LOOKUP_TIMEOUT_MS };
+const POOL = { applicationName: 'postern', poolSize: 10, queryTimeout: LOOKUP_TIMEOUT };
 
 /**
  * Changes of keys and limits are counted last in their transaction, because the counters are locked. In a statement of its own:
@@ -67,7 +67,7 @@ class GatewayDataSource extends DataSource {
 
   /** With a time limit, so that a hanging query cannot block the shutdown. */
   override async destroy(): Promise<void> {
-    await withTimeout(CLOSE_TIMEOUT_MS, super.destroy());
+    await withTimeout(CLOSE_TIMEOUT.ms, super.destroy());
   }
 }
 

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { patience } from '../platform/patience.js';
 
 /** Seconds and probes after which Postgres ends the session of a peer that has vanished: as KEEP_ALIVE does here. */
 const KEEP_ALIVE_IDLE_S = 10;
@@ -8,7 +9,7 @@ const KEEP_ALIVE_PROBES = 10;
 const UNSENT_MS = 30_000;
 /** A transaction that waits this long for its process ends, with its locks: the process is frozen or cut off. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
-const SET_TIMEOUT_MS = 5_000;
+const SET_TIMEOUT = patience('the settings of a session', 5_000);
 
 /**
  * Set by a statement, because poolers reject or ignore startup parameters. $1: statement_timeout, null for that of the
@@ -63,7 +64,7 @@ export class GatewayClient extends PooledClient {
       const query: pg.QueryConfig & Pick<pg.ClientConfig, 'query_timeout'> = {
         text: SET_SESSION,
         values: [this.statementTimeoutMs ? String(this.statementTimeoutMs) : null],
-        query_timeout: SET_TIMEOUT_MS,
+        query_timeout: SET_TIMEOUT.ms,
       };
       await this.query(query);
       return this;

@@ -3,11 +3,12 @@ import type pg from 'pg';
 import { CannotExecuteNotConnectedError, DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { openPooled } from './open-pool.js';
 
 /** A look-up that takes longer than this fails with 503. */
-export const LOOKUP_TIMEOUT_MS = 5_000;
+export const LOOKUP_TIMEOUT = patience('a look-up', 5_000);
 
 /**
  * Connections for what calls wait for: keys, limits and prices. Everything else has other connections, so that nobody who
@@ -24,7 +25,7 @@ export class LookupPool implements OnApplicationShutdown {
     const purpose = {
       applicationName: 'postern-lookups',
       poolSize: env.databasePoolSize,
-      queryTimeoutMs: LOOKUP_TIMEOUT_MS,
+      queryTimeout: LOOKUP_TIMEOUT,
     };
     this.pool = openPooled(env, purpose, new Logger('Database'));
   }
@@ -42,6 +43,6 @@ export class LookupPool implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.pool.end());
   }
 }

@@ -7,6 +7,7 @@ import { dataSourceOptions } from './data-source-options.js';
 import { applyFunctions, pendingFunctions } from './functions.js';
 import { PermanentDatabaseError } from './permanent-database-error.js';
 import { isDatabaseUnavailable } from './sql-state.js';
+import { patience } from '../platform/patience.js';
 
 const OLDEST_SERVER = 150_000;
 /**
@@ -24,7 +25,7 @@ const LOCK_TIMED_OUT = '55P03';
 const TRIES = 60;
 /** How often the lock is polled, and how long the server may take to respond. */
 const LOCK_PAUSE_MS = 250;
-const LOCK_QUERY_TIMEOUT_MS = 2_000;
+const LOCK_QUERY_TIMEOUT = patience('the lock of migrations', 2_000);
 
 /**
  * Brings the schema up to date: runs the migrations, applies the files of the functions, then runs the migrations of
@@ -73,7 +74,7 @@ async function takeLock(client: ClientBase, stopping: AbortSignal | undefined): 
   const query: QueryConfig & Pick<ClientConfig, 'query_timeout'> = {
     text: 'SELECT pg_try_advisory_lock($1) AS taken',
     values: [ADVISORY_LOCKS.migrations],
-    query_timeout: LOCK_QUERY_TIMEOUT_MS,
+    query_timeout: LOCK_QUERY_TIMEOUT.ms,
   };
   while (!(await client.query<{ taken: boolean }>(query)).rows[0]!.taken) {
     await sleep(LOCK_PAUSE_MS, undefined, { signal: stopping });

@@ -28,9 +28,9 @@ function open(url: string, purpose: Purpose, logger: Logger, Client: typeof Pool
   const options = clientOptions(url, purpose);
   const pool = new pg.Pool({
     ...options,
-    ...(purpose.waitMs === undefined
+    ...(purpose.wait === undefined
       ? { Client }
-      : { Client: connectingAsWith(Client, options), connectionTimeoutMillis: purpose.waitMs }),
+      : { Client: connectingAsWith(Client, options), connectionTimeoutMillis: purpose.wait.ms }),
     max: purpose.poolSize,
     // A CLI process ends when its work is done, not when its idle connections time out.
     allowExitOnIdle: true,

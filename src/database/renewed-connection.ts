@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import type pg from 'pg';
 import { clientOptions, type Purpose } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
 
 /** A service's own connection to Postgres: opened when needed, closed on the first error. */
 export class RenewedConnection {
@@ -10,7 +10,7 @@ export class RenewedConnection {
   private socket: Socket | null = null;
   private ended = false;
 
-  /** @param purpose a connection that does not respond within its `queryTimeoutMs` is replaced */
+  /** @param purpose a connection that does not respond within its `queryTimeout` is replaced */
   constructor(
     private readonly url: string,
     private readonly purpose: Omit<Purpose, 'poolSize'>,
@@ -53,7 +53,7 @@ export class RenewedConnection {
     const { client, socket } = this;
     this.client = null;
     this.socket = null;
-    if (client !== null) await withTimeout(CLOSE_TIMEOUT_MS, client.end());
+    if (client !== null) await withTimeout(CLOSE_TIMEOUT.ms, client.end());
     socket?.destroy();
   }
 }

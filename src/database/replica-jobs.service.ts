@@ -2,12 +2,13 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { InjectSettings } from '../config/config.module.js';
 import { directUrl, type Settings } from '../config/settings.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { clientOptions } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
 
-const QUERY_TIMEOUT_MS = 5_000;
+const QUERY_TIMEOUT = patience('the lock of a job', 5_000);
 /** Postgres ends the session of a process that is frozen, and does not close its connection, after this time. */
 const SILENCE_MS = 30_000;
 const SHOW_LIFE_MS = 10_000;
@@ -50,9 +51,9 @@ export class ReplicaJobs implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(CLOSE_TIMEOUT_MS, Promise.allSettled(this.running.values()));
+    await withTimeout(CLOSE_TIMEOUT.ms, Promise.allSettled(this.running.values()));
     const client = await this.session?.catch(() => null);
-    if (client) await withTimeout(CLOSE_TIMEOUT_MS, client.end());
+    if (client) await withTimeout(CLOSE_TIMEOUT.ms, client.end());
   }
 
   private async runIfLocked(name: string, work: () => unknown): Promise<boolean> {
@@ -70,7 +71,7 @@ export class ReplicaJobs implements OnApplicationShutdown {
   }
 
   private connect(): Promise<GatewayClient> {
-    const purpose = { applicationName: 'postern-jobs', queryTimeoutMs: QUERY_TIMEOUT_MS };
+    const purpose = { applicationName: 'postern-jobs', queryTimeout: QUERY_TIMEOUT };
     const client = new GatewayClient(clientOptions(directUrl(this.env), purpose));
     const session = this.begin(client);
     const forget = () => {

@@ -5,7 +5,7 @@ import { DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
 import { DatabaseService } from './database.service.js';
 import { ReplicaJobs } from './replica-jobs.service.js';
 
@@ -45,7 +45,7 @@ export abstract class Retention implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    if (this.running !== null) await withTimeout(CLOSE_TIMEOUT_MS, this.running);
+    if (this.running !== null) await withTimeout(CLOSE_TIMEOUT.ms, this.running);
   }
 
   /** One pass. */

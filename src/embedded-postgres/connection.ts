@@ -2,6 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { codeOf, EmbeddedPostgresError, USE_ANOTHER } from './embedded-postgres-error.js';
 import { NAME } from './cluster.js';
+import { patience } from '../platform/patience.js';
+
+const CONNECT = patience('a connection to an embedded Postgres', 5_000);
 
 /** A server that takes connections. */
 export interface Server {
@@ -58,7 +61,7 @@ async function withClient<T>(
     password: server.password,
     database,
     ssl: false,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: CONNECT.ms,
   });
   client.on('error', () => undefined); // A server that goes down between two queries: the next query reports it.
   try {

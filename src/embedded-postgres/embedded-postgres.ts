@@ -2,6 +2,7 @@ import { mkdir, realpath, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FolderLock } from '../platform/folder-lock.js';
+import { patience } from '../platform/patience.js';
 import { EmbeddedPostgresError, ifThere } from './embedded-postgres-error.js';
 import { postgresPackage, usableBinaries } from './binaries.js';
 import { clusterExists, clusterPassword, createCluster, NAME } from './cluster.js';
@@ -34,7 +35,7 @@ export interface EmbeddedPostgres {
 }
 
 /** Another start may be running initdb or replaying a long log: this many ms. */
-const LOCK_TIMEOUT = 330_000;
+const LOCK_TIMEOUT = patience('another start of an embedded Postgres', 330_000);
 
 /**
  * Starts the server of this DATA_DIR, or joins the one that runs, and answers when it takes connections.
@@ -104,7 +105,7 @@ async function withLock<T>(
     const holder = await lock.take();
     if (holder === null) break;
     const waited = Date.now() - begin;
-    if (waited > LOCK_TIMEOUT) {
+    if (waited > LOCK_TIMEOUT.ms) {
       throw new EmbeddedPostgresError(
         `process ${holder.pid} is busy with ${placesOf(dataDir).inside}; stop it and start again`,
       );

@@ -8,6 +8,7 @@ import { damaged, run } from './cluster.js';
 import { responds, type Server } from './connection.js';
 import { giveToOwner, type PostgresHome } from './home.js';
 import { isAlive, isServerOf, readPidFile, stopServer } from './server-process.js';
+import { patience } from '../platform/patience.js';
 
 export interface LaunchOptions {
   home: PostgresHome;
@@ -18,9 +19,9 @@ export interface LaunchOptions {
 }
 
 /** Crash recovery replays up to max_wal_size (1 GB). */
-const STARTUP_TIMEOUT = 300_000;
+const STARTUP_TIMEOUT = patience('the start of an embedded Postgres', 300_000);
 /** How long the processes of a killed server may take to notice that it is gone. */
-const ORPHANS_TIMEOUT = 15_000;
+const ORPHANS_TIMEOUT = patience('processes of an embedded Postgres', 15_000);
 const PORT_ATTEMPTS = 20;
 const LOG_LIMIT = 4 * 1024 * 1024;
 
@@ -30,7 +31,7 @@ export async function attach(
   password: string,
   report: (line: string) => void,
 ): Promise<Server | null> {
-  const deadline = Date.now() + STARTUP_TIMEOUT;
+  const deadline = Date.now() + STARTUP_TIMEOUT.ms;
   for (let reported = false; ; await sleep(20)) {
     const file = await readPidFile(cluster);
     if (file === null) return null;
@@ -56,7 +57,7 @@ export async function attach(
 export async function launch(options: LaunchOptions): Promise<Server & { attached: boolean }> {
   const { home, password } = options;
   const cluster = join(home.folder, 'cluster');
-  const orphansGone = Date.now() + ORPHANS_TIMEOUT;
+  const orphansGone = Date.now() + ORPHANS_TIMEOUT.ms;
   let port = await rememberedPort(home);
   for (let attempt = 1; ;) {
     // Below the ephemeral range (Linux from 32768, macOS from 49152): no outgoing connection takes it by chance.
@@ -101,7 +102,7 @@ async function startServer(
   const settings = { listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' };
   if (!fsync) Object.assign(settings, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
   const serverArgs = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const args = ['start', '--silent', '--wait', `--timeout=${STARTUP_TIMEOUT / 1000}`];
+  const args = ['start', '--silent', '--wait', `--timeout=${STARTUP_TIMEOUT.ms / 1000}`];
   // pg_ctl has a shell start the server and does not escape the folder of its own -D: so it gets that from PGDATA, and
   // the server, which isServerOf() knows by this argument, gets it here.
   args.push('-o', ['-D', cluster, ...serverArgs].map(quoted).join(' '));
@@ -112,13 +113,13 @@ async function startServer(
     const { code } = await run(join(native, 'bin', 'pg_ctl'), args, home, { PGDATA: cluster }, log.fd);
     const pid = (await readPidFile(cluster))?.pid;
     if (code === 0 && pid !== undefined) return pid;
-    if (Date.now() - begin < STARTUP_TIMEOUT) return null;
+    if (Date.now() - begin < STARTUP_TIMEOUT.ms) return null;
     if (pid !== undefined) await stopServer(cluster, pid);
   } finally {
     clearTimeout(slow);
     await log.close();
   }
-  const what = `the server is not ready after ${STARTUP_TIMEOUT / 1000} s`;
+  const what = `the server is not ready after ${STARTUP_TIMEOUT.ms / 1000} s`;
   throw damaged(cluster, what, await logTail(home));
 }
 

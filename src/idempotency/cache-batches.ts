@@ -1,6 +1,6 @@
 import { setImmediate as afterThisTick } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
 import {
   type FoundCached,
   IdempotencyRecords,
@@ -8,11 +8,6 @@ import {
   type WantedCached,
 } from './idempotency-records.js';
 
-/** A test lengthens it. */
-export const STORING = {
-  /** At shutdown: responses that could not be stored by then are not in the cache. */
-  stopMs: CLOSE_TIMEOUT_MS,
-};
 /** Looked up in one statement. */
 const MAX_LOOK_UPS = 100;
 /** Stored in one statement; one that is larger has its own. */
@@ -140,7 +135,8 @@ export class CacheBatches implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await withTimeout(STORING.stopMs, this.storeRest());
+    // Responses that could not be stored by then are not in the cache.
+    await withTimeout(CLOSE_TIMEOUT.ms, this.storeRest());
   }
 
   private async storeRest(): Promise<void> {

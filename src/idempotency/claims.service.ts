@@ -2,14 +2,12 @@ import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { Owner } from './fair-shares.js';
 import { withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { Claim } from './claim.js';
 import { ClaimStore } from './claim-store.service.js';
 
-/** A test lengthens it. */
-export const ENDING = {
-  /** At shutdown: claims that could not be ended by then expire with their leases. */
-  stopMs: 2_000,
-};
+/** At shutdown: claims that could not be ended by then expire with their leases. */
+const STOP = patience('claims at a stop', 2_000);
 
 /** Acquires idempotency claims, and ends those of running calls at shutdown. */
 @Injectable()
@@ -49,7 +47,7 @@ export class ClaimsService implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await withTimeout(ENDING.stopMs, this.endAll());
+    await withTimeout(STOP.ms, this.endAll());
   }
 
   private async endAll(): Promise<void> {

@@ -5,11 +5,16 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { openPooled } from '../database/open-pool.js';
 import { Regressions } from '../regressions/regressions.service.js';
 import type { Owner } from './fair-shares.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { LIFE, type LostRecord, putBackAbandoned, putBackHeld } from './lost-records.js';
 
 /** Responses of up to 8 MiB are stored through it. A claim that takes longer than the timeout is rejected. */
-const POOL = { applicationName: 'postern-idempotency', poolSize: 8, queryTimeoutMs: 5_000 };
+const POOL = {
+  applicationName: 'postern-idempotency',
+  poolSize: 8,
+  queryTimeout: patience('an idempotency record', 5_000),
+};
 /** Renewed by a timer of a third of it. */
 export const LEASE_MS = 10_000;
 const SWEPT_AT_ONCE = 500;
@@ -285,7 +290,7 @@ export class IdempotencyRecords implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.pool.end());
   }
 }
 

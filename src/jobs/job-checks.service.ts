@@ -9,7 +9,7 @@ import { ReplicaJobs } from '../database/replica-jobs.service.js';
 import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import { describeError } from '../errors/describe-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
 import type { Provider } from '../providers/provider.js';
 import { ProviderReader } from '../providers/provider-reader.js';
 import { ProvidersService } from '../providers/providers.service.js';
@@ -87,7 +87,7 @@ export class JobChecks implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopping.abort();
-    await withTimeout(CLOSE_TIMEOUT_MS, Promise.allSettled(this.busy.values()));
+    await withTimeout(CLOSE_TIMEOUT.ms, Promise.allSettled(this.busy.values()));
   }
 
   /** Checks the jobs that are due, but for those of busy providers. @returns false if another process does */

@@ -3,11 +3,12 @@ import { readJob } from '../bodies/jobs/seen-job.js';
 import type { SeenJob } from '../bodies/usage/token-usage.js';
 import type { Provider } from '../providers/provider.js';
 import type { ProviderReader, ProviderResponse } from '../providers/provider-reader.js';
+import { patience } from '../platform/patience.js';
 
 /** A job itself is small, unless it has its results inside. */
 const MAX_JOB_BYTES = 8 * 1024 * 1024;
-const JOB_MS = 60_000;
-const RESULTS_MS = 1_800_000;
+const JOB = patience('the state of a job', 60_000);
+const RESULTS = patience('the results of a job', 1_800_000);
 const NOTHING = Buffer.alloc(0);
 /** Azure OpenAI's endpoints without `/v1` in their path need a version (its REST reference), behind any host. */
 const AZURE_VERSIONS: Record<string, string> = { batch: '2024-10-21', response: '2025-04-01-preview' };
@@ -38,7 +39,7 @@ export class JobReader {
   async job(provider: Provider, path: string): Promise<SeenJob> {
     const kind = /\/responses\/[^/]+$/.test(path) ? 'response' : 'batch';
     const version = isOldAzure(provider, path) ? `?api-version=${AZURE_VERSIONS[kind]}` : '';
-    const body = await this.get(provider, `${path}${version}`, JOB_MS, wholeBody);
+    const body = await this.get(provider, `${path}${version}`, JOB.ms, wholeBody);
     const job = readJob({ head: body, tail: NOTHING, whole: true }, path);
     if (job === null || job.path !== path) throw new JobProblem('unreadable');
     return job;
@@ -47,7 +48,7 @@ export class JobReader {
   /** The usage of all results. @throws the same */
   results(provider: Provider, { path, count }: NonNullable<SeenJob['results']>) {
     const version = isOldAzure(provider, path) ? `?api-version=${AZURE_VERSIONS.batch}` : '';
-    return this.get(provider, `${path}${version}`, RESULTS_MS, ({ body }) => readResults(body, count)).catch(
+    return this.get(provider, `${path}${version}`, RESULTS.ms, ({ body }) => readResults(body, count)).catch(
       (error: unknown) => {
         if (error instanceof ResultsTooLargeError) throw new JobProblem('too_large', true);
         throw error instanceof ResultsIncompleteError ? new JobProblem('incomplete') : error;

@@ -3,6 +3,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { type DatedPrice, priceAt, PriceResolver } from '../pricing/price-resolver.js';
 import { isAnthropic } from '../providers/inference-endpoints.js';
 import { CallPolicies } from '../proxy/policies/call-policies.js';
@@ -36,7 +37,7 @@ import { WebSocketCharge } from './websocket-charge.js';
 const FREE =
   /\/(?:v1\/messages\/count_tokens|responses\/input_tokens|v1\/moderations|models\/[^/]+:countTokens)$/;
 /** A call waits at most this long for a price that is not in memory. */
-const PRICE_TIMEOUT_MS = 2_000;
+const PRICE_TIMEOUT = patience('the price of a call', 2_000);
 /** The longest output of the models that there are: what `worst` assumes if the request does not limit it. */
 const MAX_OUTPUT_TOKENS = 131_072;
 
@@ -118,7 +119,7 @@ export class LimitPolicy implements CallPolicy {
     const prices = allPrices();
     if (!prices.includes(undefined)) return reserveDearest(prices);
     const unknown = targets.filter((_, i) => prices[i] === undefined);
-    return withTimeout(PRICE_TIMEOUT_MS, this.prices.load(unknown)).then(() => reserveDearest(allPrices()));
+    return withTimeout(PRICE_TIMEOUT.ms, this.prices.load(unknown)).then(() => reserveDearest(allPrices()));
   }
 
   /**

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { cliCommand } from '../platform/cli-command.js';
+import { patience } from '../platform/patience.js';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
@@ -12,9 +13,9 @@ import { LogWriter } from '../request-log/writer/log-writer.js';
 import { ShutdownService } from './shutdown.service.js';
 
 /** Postgres confirms the cached keys every 2 s; after this time two confirmations have failed. */
-const UNAVAILABLE_MS = 5_000;
+const UNAVAILABLE = patience('Postgres before degraded', 5_000);
 /** An orchestrator waits one or two seconds for a response. */
-const QUERY_MS = 1_000;
+const QUERY = patience('Postgres for readiness', 1_000);
 
 export interface Readiness {
   /** `degraded`: calls are served, but not everything works. */
@@ -53,13 +54,13 @@ export class ReadinessService {
     if (this.shutdown.draining) fatal.push('shutting down');
     if (database.migrationsPending) fatal.push(`migrations are pending; run "${cliCommand('migrate')}"`);
     else if (database.notReady !== null) fatal.push('the database is not ready');
-    else if (this.silentMs > UNAVAILABLE_MS) {
+    else if (this.silentMs > UNAVAILABLE.ms) {
       if (this.silentMs <= this.env.keyCacheStaleMs)
         minor.push('Postgres is unavailable; cached keys still work');
       // Perhaps only the connection that follows changes has failed.
       else if (await this.responds()) minor.push('changes to keys and providers are delayed');
       else fatal.push('Postgres has been unavailable for longer than KEY_CACHE_STALE_MS');
-    } else if (this.writer.failingMs > UNAVAILABLE_MS) minor.push('Postgres is not accepting log rows');
+    } else if (this.writer.failingMs > UNAVAILABLE.ms) minor.push('Postgres is not accepting log rows');
     if (!journal.accepting) fatal.push('the journal cannot be written');
     else if (journal.degraded !== null) minor.push('the journal is degraded');
     if (this.writer.future.count > 0)
@@ -84,6 +85,6 @@ export class ReadinessService {
         () => false,
       )
       .finally(() => (this.query = null));
-    return Promise.race([this.query, sleep(QUERY_MS, false, { ref: false })]);
+    return Promise.race([this.query, sleep(QUERY.ms, false, { ref: false })]);
   }
 }

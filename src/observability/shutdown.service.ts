@@ -7,10 +7,11 @@ import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { UpstreamPools } from '../proxy/upstream/upstream-pools.js';
 import { WebSocketSessions } from '../proxy/websocket/websocket-sessions.service.js';
 import { RequestLogService } from '../request-log/request-log.service.js';
+import { patience } from '../platform/patience.js';
 
 const POLL_MS = 20;
 /** A call whose connection was cut ends within a tick or two of the event loop; this limit only matters for a bug. */
-const CUT_MS = 5_000;
+const CUT_OFF = patience('calls that were cut off', 5_000);
 const QUIET_MS = 0.2;
 const QUIET_TICKS = 200;
 
@@ -73,7 +74,7 @@ export class ShutdownService {
     await sleep(0);
     await this.pools.close();
     // The rows of the last calls, and of those that were cut, follow with their token counts; the log must have them before it is closed.
-    const bound = performance.now() + CUT_MS;
+    const bound = performance.now() + CUT_OFF.ms;
     while (this.log.underWay > 0 && performance.now() < bound) await sleep(POLL_MS);
   }
 }

@@ -7,10 +7,11 @@ import { describeError } from '../errors/describe-error.js';
 import { FinishedCalls } from '../request-log/finished-calls.js';
 import { startOf } from '../request-log/column-domains.js';
 import { withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { callSpan, parentOf } from './call-span.js';
 
 /** A collector that hangs must not keep the process from ending. */
-const FLUSH_MS = 3_000;
+const FLUSH = patience('spans at a stop', 3_000);
 const REMIND_MS = 60_000;
 
 /**
@@ -73,7 +74,7 @@ export class TracingService implements OnModuleInit, OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     const flushed = this.provider?.shutdown().catch((error: unknown) => this.complain(describeError(error)));
-    if (flushed !== undefined) await withTimeout(FLUSH_MS, flushed);
+    if (flushed !== undefined) await withTimeout(FLUSH.ms, flushed);
   }
 
   /** Logged once a minute, because a collector may be unavailable for long. */

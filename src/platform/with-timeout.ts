@@ -1,8 +1,10 @@
+import { patience } from './patience.js';
+
 /**
  * Upper bound in milliseconds for best-effort queries during shutdown. The exit closes every connection anyway. The sum of
  * all such waits is below the 12 s that deploy/ allows after the grace.
  */
-export const CLOSE_TIMEOUT_MS = 500;
+export const CLOSE_TIMEOUT = patience('a step of a stop', 500);
 
 /**
  * Waits for work that may hang, at most `boundMs`.

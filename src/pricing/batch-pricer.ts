@@ -4,6 +4,7 @@ import { ProvidersService } from '../providers/providers.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
 import { withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { chargesOf, raiseReservation } from '../request-log/charges.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
@@ -30,11 +31,8 @@ import { costBounds } from './costs/cost-bounds.js';
 import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
-/** A test lengthens it. */
-export const PATIENCE = {
-  /** How long a batch of rows waits for prices that are not in memory. */
-  pricesMs: 250,
-};
+/** How long a batch of rows waits for prices that are not in memory. */
+const PRICES = patience('prices of a batch', 250);
 /** No call costs more: a provider that reports more is mistaken. */
 const MAX_REPORTED_NANO = 10_000n * 10n ** BigInt(COST_SCALE);
 /** Providers beyond this number share one entry of the metrics. */
@@ -107,12 +105,12 @@ export class BatchPricer implements RowPricer {
 
   /** Waits for prices, and until the models without one are stored: a later price then finds the rows. */
   private async priceLate(unknown: readonly LogRow[], saving: Promise<void> | null): Promise<void> {
-    const until = performance.now() + PATIENCE.pricesMs;
+    const until = performance.now() + PRICES.ms;
     try {
       const models = unknown.flatMap((row) =>
         modelsOf(row.model, usageOf(row)).map((model) => ({ provider: row.provider, model })),
       );
-      if (models.length > 0) await withTimeout(PATIENCE.pricesMs, this.resolver.load(models));
+      if (models.length > 0) await withTimeout(PRICES.ms, this.resolver.load(models));
       for (const row of unknown) {
         const prices = row.model === null ? undefined : this.resolver.known(row.provider, row.model);
         this.set(row, prices, this.figuresOf(row.provider));

@@ -9,6 +9,7 @@ import { isUniqueViolation } from '../database/sql-state.js';
 import { transacted } from '../database/transactions.js';
 import { ServiceError } from '../errors/service-error.js';
 import type { Actor } from '../platform/actor.js';
+import { patience } from '../platform/patience.js';
 import { ProvidersService } from '../providers/providers.service.js';
 import { Price } from './price.entity.js';
 import { PriceResolver } from './price-resolver.js';
@@ -30,7 +31,7 @@ import { type Place, Repricer } from './repricer.service.js';
 import { UnpricedModels } from './unpriced-models.service.js';
 
 /** The repair of costs, which runs every minute, is soon done. */
-const LOCK_TIMEOUT_MS = 5_000;
+const LOCK_TIMEOUT = patience('the lock of a repricing', 5_000);
 
 const LIST = `${SELECT_PRICES} FROM price p
   WHERE ($1::text IS NULL OR p.catalog = $1) AND ($2::text IS NULL OR p.model = $2)
@@ -159,7 +160,7 @@ export class PricesService {
     const result = await this.repricer.exclusively(async (client) => {
       if (!isDryRun) await this.recordRepricing(after?.startedAt ?? from, to, model, by);
       return this.repricer.reprice(client, { from, to, model, after }, isDryRun, this.repriceMs);
-    }, LOCK_TIMEOUT_MS);
+    }, LOCK_TIMEOUT.ms);
     if (result === null) {
       throw ServiceError.of(
         'conflict',

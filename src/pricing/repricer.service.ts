@@ -6,7 +6,8 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { openPool } from '../database/open-pool.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import {
@@ -35,7 +36,11 @@ import { costOfUsage, modelsOf } from './costs/usage-cost.js';
 const BATCH = 5_000;
 /** Rows are searched by parts of the log, so that no query takes long however large it is. */
 const SLICE_MS = 3_600_000;
-const PURPOSE = { applicationName: 'postern-prices', poolSize: 2, queryTimeoutMs: 60_000 };
+const PURPOSE = {
+  applicationName: 'postern-prices',
+  poolSize: 2,
+  queryTimeout: patience('a statement of a repricing', 60_000),
+};
 
 /** How often exclusively() tries again. */
 const RETRY_MS = 100;
@@ -105,7 +110,7 @@ export class Repricer implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.pool.end());
   }
 
   /**

@@ -2,14 +2,15 @@ import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { RenewedConnection } from '../database/renewed-connection.js';
 import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import type { Cursors } from './cursors.js';
 import type { RegressionState } from './database-regression.entity.js';
 import { type Phase, PHASES, type PutBack, type Regression, type RegressionHandler } from './regression.js';
 import { addPutBack, note } from './regression-store.js';
 
 const RETRY_MS = 2_000;
-const QUERY_TIMEOUT_MS = 5_000;
+const QUERY_TIMEOUT = patience('a comparison with Postgres', 5_000);
 
 type Registered = readonly [Phase, RegressionHandler];
 type Noted = Pick<{ id: string; state: RegressionState }, 'id' | 'state'>;
@@ -46,7 +47,7 @@ export class Recovery {
   ) {
     this.connection = new RenewedConnection(databaseUrl, {
       applicationName: 'postern-regressions',
-      queryTimeoutMs: QUERY_TIMEOUT_MS,
+      queryTimeout: QUERY_TIMEOUT,
     });
   }
 
@@ -67,7 +68,7 @@ export class Recovery {
   async end(): Promise<void> {
     this.stopped = true;
     this.current?.stop.abort();
-    await withTimeout(CLOSE_TIMEOUT_MS, this.working);
+    await withTimeout(CLOSE_TIMEOUT.ms, this.working);
     await this.connection.end();
   }
 

@@ -8,12 +8,13 @@ import { clientOptions } from '../database/data-source-options.js';
 import { GatewayClient } from '../database/gateway-client.js';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { createDaysAhead, dropExpired } from './partitions.js';
 
-const QUERY_TIMEOUT_MS = 30_000;
+const QUERY_TIMEOUT = patience('a statement about partitions', 30_000);
 /** A start waits this long for another process that is creating partitions. */
-const START_WAIT_MS = 5_000;
+const START_WAIT = patience('the lock of partitions at a start', 5_000);
 
 /** @param table a partition, quoted where needed */
 export type NeedsPartition = (client: pg.Client, table: string) => Promise<boolean>;
@@ -58,13 +59,13 @@ export class PartitionsService implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
     // Each step is one transaction: a process that is killed leaves nothing half done.
-    await withTimeout(CLOSE_TIMEOUT_MS, this.round);
+    await withTimeout(CLOSE_TIMEOUT.ms, this.round);
   }
 
   /** Today's partition exists before the first row is written. Everything else is done after the start. */
   private async atStart(): Promise<void> {
     try {
-      await this.withClient((client) => createDaysAhead(client, START_WAIT_MS));
+      await this.withClient((client) => createDaysAhead(client, START_WAIT.ms));
     } catch (error) {
       this.logger.warn(
         `Partitions could not be created at the start: ${describeError(error)}. The log writer creates those it needs.`,
@@ -124,7 +125,7 @@ export class PartitionsService implements OnApplicationShutdown {
     const client = new GatewayClient(
       clientOptions(directUrl(this.env), {
         applicationName: 'postern-partitions',
-        queryTimeoutMs: QUERY_TIMEOUT_MS,
+        queryTimeout: QUERY_TIMEOUT,
       }),
     );
     try {

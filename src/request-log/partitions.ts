@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase } from 'pg';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
+import { patience } from '../platform/patience.js';
 
 export const DAY_MS = 86_400_000;
 const DAYS_AHEAD = 7;
 /** How long DROP waits for its lock, attempt by attempt. Meanwhile writers queue; their rows wait in the journal. */
 const DROP_TIMEOUTS_MS = [200, 500, 1_500];
 /** Creating a day needs no lock that a reader or a writer of the log holds. */
-const CREATE_TIMEOUT_MS = 2_000;
+const CREATE_TIMEOUT = patience('the lock of partitions', 2_000);
 
 /** A partition of `request_log`; bounds in Unix milliseconds, `to` exclusive. */
 export interface Partition {
@@ -85,7 +86,7 @@ export async function createDaysAhead(client: ClientBase, lockTimeoutMs?: number
 export async function createPartitions(
   client: ClientBase,
   times: readonly number[],
-  lockTimeoutMs = CREATE_TIMEOUT_MS,
+  lockTimeoutMs = CREATE_TIMEOUT.ms,
 ): Promise<string[]> {
   const created: string[] = [];
   const missing = [...new Set(times)].sort((a, b) => a - b);

@@ -4,10 +4,11 @@ import type { Scope } from '../admin/access/access.js';
 import { oldestDay } from '../request-log/partitions.js';
 import { inSnapshot, ReaderPool } from './reader-pool.js';
 import { SESSION_COLUMN } from './request-query.js';
+import { patience } from '../platform/patience.js';
 
 const HOUR_MS = 3_600_000;
 /** How long a search reads. The log has no index for what it looks for: one would slow down every insert. */
-const TIME_MS = 2_000;
+const READING = patience('a search of the log', 2_000);
 /** A window that took less than this part of the time is followed by one that is four times as long. */
 const QUICK = 1 / 16;
 /** Searches that wait for another one of the same pool. */
@@ -85,7 +86,7 @@ async function read(
   before: Date | null,
   signal: AbortSignal,
 ): Promise<LogFinds> {
-  const end = Date.now() + TIME_MS;
+  const end = Date.now() + READING.ms;
   const oldest = await oldestDay(pool);
   let to = before;
   let from = before ?? new Date();
@@ -98,7 +99,7 @@ async function read(
     to = start;
     if (found.calls !== null || found.model !== null || found.end_user !== null || found.session !== null)
       return { ...found, calls: found.calls ?? [], from, isWhole: from <= oldest };
-    if (Date.now() - began < TIME_MS * QUICK) hours *= 4;
+    if (Date.now() - began < READING.ms * QUICK) hours *= 4;
   }
   return { ...NOTHING, from, isWhole: from <= oldest };
 }

@@ -4,18 +4,30 @@ import type { Scope } from '../admin/access/access.js';
 import { InjectSettings } from '../config/config.module.js';
 import { directUrl, type Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 
 /** A page of the console asks several questions at once: the later ones wait until the others are answered. */
-const PATIENT = { queryTimeoutMs: 30_000, waitMs: 60_000 };
+const PATIENT = {
+  queryTimeout: patience('a query of the admin API', 30_000),
+  wait: patience('a connection for a query', 60_000),
+};
 /** Queries of the admin API. */
 const QUERIES = { applicationName: 'postern-reader', poolSize: 2, ...PATIENT };
 /** Queries of members of teams (role `team`). Administrators and viewers never wait for these. */
 const MEMBERS = { applicationName: 'postern-members', poolSize: 2, ...PATIENT };
 /** Queries of holders of gateway keys. Administrators never wait for these. */
-const SELF = { applicationName: 'postern-self', poolSize: 2, queryTimeoutMs: 5_000 };
+const SELF = {
+  applicationName: 'postern-self',
+  poolSize: 2,
+  queryTimeout: patience('a query of a key', 5_000),
+};
 /** Exports: one step, above all the first, may have to scan the partitions of all days. */
-const EXPORTS = { applicationName: 'postern-export', poolSize: 6, queryTimeoutMs: 600_000 };
+const EXPORTS = {
+  applicationName: 'postern-export',
+  poolSize: 6,
+  queryTimeout: patience('a query of an export', 600_000),
+};
 /** Usage is added up in hash tables. With the 4 MB of a default Postgres, it expects them to be too large, and sorts. */
 const WORK_MEM = '32MB';
 
@@ -42,7 +54,7 @@ export class ReaderPool implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     const pools = [this.queries, this.members, this.self, this.exports];
-    await withTimeout(CLOSE_TIMEOUT_MS, Promise.all(pools.map((pool) => pool.end())));
+    await withTimeout(CLOSE_TIMEOUT.ms, Promise.all(pools.map((pool) => pool.end())));
   }
 }
 

@@ -15,6 +15,7 @@ import type { Env } from '../config/env.js';
 import type { Settings } from '../config/settings.js';
 import { GatewayLogger } from '../observability/gateway-logger.js';
 import { withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { type Host, openHost } from './host.js';
 import type { ImportedModule } from './module-tree.js';
@@ -22,7 +23,7 @@ import { type Addresses, ServingService, START_EVENTS, type StartEvents } from '
 import { collectYoungBuffersEarly } from './young-buffers.js';
 
 /** How long a start that failed waits for the modules to end: an embedded Postgres is stopped after that. */
-const FAILED_CLOSE_MS = 10_000;
+const FAILED_CLOSE = patience('the end of a failed start', 10_000);
 
 /** The root of every gateway. Nest destroys it first, before the modules that calls in flight use. */
 @Module({})
@@ -152,7 +153,7 @@ export async function serve(
     return { app, ...serving.addresses, stop: () => serving.drain().finally(() => app.close()) };
   } catch (error) {
     // A hook of a module that hangs must not keep the error from whoever started this.
-    await withTimeout(FAILED_CLOSE_MS, Promise.allSettled([app.close()]));
+    await withTimeout(FAILED_CLOSE.ms, Promise.allSettled([app.close()]));
     throw error;
   }
 }

@@ -10,12 +10,10 @@ import { ShutdownService } from '../observability/shutdown.service.js';
 import { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { RoutesService } from '../routes/routes.service.js';
 import { listen, tryPorts } from './listen.js';
+import { patience } from '../platform/patience.js';
 
-/** A test lengthens it. */
-export const PATIENCE = {
-  /** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
-  firstLookMs: 5_000,
-};
+/** How long the start, and the calls that arrive during it, wait at most for the first connection to Postgres. */
+const FIRST_LOOK = patience('the first connection to Postgres', 5_000);
 
 /** What whoever starts a gateway is told. */
 export interface StartEvents {
@@ -107,7 +105,7 @@ export class ServingService implements OnModuleInit {
       await listen(adapter.adminServer, settings, 'ADMIN_PORT', settings.adminPort!);
     this.events?.report('connecting to Postgres');
     // A migration may take longer. Meanwhile calls are served without the database, and the gateway can be stopped.
-    await database.start(PATIENCE.firstLookMs, this.events?.onPermanentError);
+    await database.start(FIRST_LOOK.ms, this.events?.onPermanentError);
     this.started = true;
     release();
     const { url, adminUrl } = this.addresses;

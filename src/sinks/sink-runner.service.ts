@@ -7,7 +7,8 @@ import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { Regressions } from '../regressions/regressions.service.js';
 import { SinkSenders } from './senders/open-sender.js';
@@ -19,7 +20,11 @@ import { SinkStates } from './sink-states.service.js';
 
 const EVERY_MS = 2_000;
 /** One connection for each sink that this process sends to. Reading a batch of a long log may have to scan a day of it. */
-const POOL = { applicationName: 'postern-sinks', poolSize: 10, queryTimeoutMs: 300_000 };
+const POOL = {
+  applicationName: 'postern-sinks',
+  poolSize: 10,
+  queryTimeout: patience('rows for a sink', 300_000),
+};
 
 const LOCK = `SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.sinks}, hashtext($1)) AS locked`;
 
@@ -58,8 +63,8 @@ export class SinkRunner implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     this.stop.abort();
     // A batch that is cut off is sent again, under the same token.
-    await withTimeout(CLOSE_TIMEOUT_MS, Promise.all(this.running.values()));
-    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT.ms, Promise.all(this.running.values()));
+    await withTimeout(CLOSE_TIMEOUT.ms, this.pool.end());
   }
 
   private start(id: string, name: string): void {

@@ -7,7 +7,8 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { openPool } from '../database/open-pool.js';
 import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { patience } from '../platform/patience.js';
 import { OutageLog } from '../request-log/writer/outage-log.js';
 import { Regressions } from '../regressions/regressions.service.js';
 import { PartitionsService } from '../request-log/partitions.service.js';
@@ -40,11 +41,15 @@ const EVERY_MS = 10_000;
 /** After a long pause, or with an existing log: rows of this much time are added in one transaction. */
 const STEP_MS = 3_600_000;
 /** A repricing waits at most this long until usage has the new costs, and looks this often. */
-const CATCH_UP_MS = 10_000;
+const CATCH_UP = patience('usage of new costs', 10_000);
 const LOOK_MS = 50;
 /** Half hours of keys that one statement computes again. */
 const MAX_AT_ONCE = 1_000;
-const POOL = { applicationName: 'postern-usage', poolSize: 1, queryTimeoutMs: 600_000 };
+const POOL = {
+  applicationName: 'postern-usage',
+  poolSize: 1,
+  queryTimeout: patience('a statement about usage', 600_000),
+};
 
 interface Cursors {
   cursor: Date;
@@ -103,8 +108,8 @@ export class UsageRollup implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    await withTimeout(CLOSE_TIMEOUT_MS, this.round ?? Promise.resolve());
-    await withTimeout(CLOSE_TIMEOUT_MS, this.pool.end());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.round ?? Promise.resolve());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.pool.end());
   }
 
   /** Adds all rows recorded by now, unless another process is doing so. Never rejects. */
@@ -117,12 +122,12 @@ export class UsageRollup implements OnApplicationShutdown {
 
   /**
    * Adds all rows recorded by now, also if another process is adding them, or if writers keep them from being visible yet.
-   * Never rejects, and resolves after CATCH_UP_MS at the latest: then the rows are added later.
+   * Never rejects, and resolves after CATCH_UP at the latest: then the rows are added later.
    */
   async catchUp(): Promise<void> {
-    const giveUpAt = performance.now() + CATCH_UP_MS;
+    const giveUpAt = performance.now() + CATCH_UP.ms;
     try {
-      await withTimeout(CATCH_UP_MS, this.reachNow(giveUpAt));
+      await withTimeout(CATCH_UP.ms, this.reachNow(giveUpAt));
     } catch (error) {
       this.outage.report('Usage could not be added up', describeError(error));
     }

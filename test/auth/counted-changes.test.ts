@@ -2,6 +2,9 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { HeldLocks } from '../identity/held-locks.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { setPatience } from '../support/patience.js';
+
+setPatience(1, 'a look-up');
 
 let postern: TestGateway;
 let locks: HeldLocks;

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { preloaded } from '../support/process.js';
 
 const MAIN = resolve(__dirname, '../../dist/src/cli/start.js');
 
@@ -26,9 +27,10 @@ export async function runCli(
   main = MAIN,
 ): Promise<Ran> {
   const folder = cwd ?? (await mkdtemp(join(tmpdir(), 'postern-cli-')));
-  const child = spawn(process.execPath, [main, ...args], {
+  const program = preloaded(main);
+  const child = spawn(process.execPath, [program.file, ...args], {
     cwd: folder,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, ...program.env, ...env },
     stdio: 'pipe',
   });
   // A command that does not read may be gone by now.

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
+import { preloaded } from '../support/process.js';
 
 const MAIN = resolve(__dirname, '../../dist/src/cli/start.js');
 
@@ -21,9 +22,10 @@ export async function runInTerminal(
   args: string[],
   { env = {}, columns = 80, type }: TerminalOptions = {},
 ): Promise<TerminalRun> {
-  const quoted = [process.execPath, MAIN, ...args].map((arg) => `'${arg.replaceAll("'", `'\\''`)}'`);
+  const program = preloaded(MAIN);
+  const quoted = [process.execPath, program.file, ...args].map((arg) => `'${arg.replaceAll("'", `'\\''`)}'`);
   const child = spawn('script', ['-qec', `stty cols ${columns}; ${quoted.join(' ')}`, '/dev/null'], {
-    env: { PATH: process.env.PATH, TERM: 'xterm-256color', SHELL: '/bin/sh', ...env },
+    env: { PATH: process.env.PATH, TERM: 'xterm-256color', SHELL: '/bin/sh', ...program.env, ...env },
     stdio: 'pipe',
   });
   let screen = '';

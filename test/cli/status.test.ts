@@ -4,6 +4,7 @@ import { createDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
+import { setPatience } from '../support/patience.js';
 import { runHere, untilSaid } from './run-here.js';
 
 let gateway: TestGateway;
@@ -54,6 +55,7 @@ describe('postern status', () => {
   });
 
   it('says what still works while Postgres is unavailable', async () => {
+    const restore = setPatience(1, 'Postgres before degraded');
     const database = await createDatabase();
     const relay = await PostgresRelay.to(database.url);
     const alone = await startTestGateway({ DATABASE_URL: relay.url }, database);
@@ -71,6 +73,7 @@ describe('postern status', () => {
       await alone.stop();
       await relay.close();
       await database.drop();
+      restore();
     }
   });
 

@@ -1,7 +1,6 @@
 import { Injectable, Logger, Module } from '@nestjs/common';
 import pg from 'pg';
 import type { EntityManager } from 'typeorm';
-import { PATIENCE } from '../../src/consumers/consumer-leader.js';
 import type { ConsumedRow } from '../../src/consumers/consumer-rows.js';
 import { type LogConsumer, LogConsumers } from '../../src/consumers/log-consumers.js';
 import { PartitionsService } from '../../src/request-log/partitions.service.js';
@@ -10,6 +9,7 @@ import { addToApp } from '../support/app-modules.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { setPatience } from '../support/patience.js';
 
 const DAY_MS = 86_400_000;
 
@@ -150,11 +150,11 @@ it.each(['ROLLBACK', 'ROLLBACK; BEGIN'])(
 
 it('stores nothing of a consumer that goes on after its time', async () => {
   const logged = jest.spyOn(Logger.prototype, 'error').mockImplementation();
-  const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);
+  const restore = setPatience(1 / 1_500, 'a consumer');
   let late: Promise<unknown> | undefined;
   const rows: LogConsumer['rows'] = async (manager, some) => {
     if (late === undefined) {
-      patience.restore();
+      restore();
       // Its time is over while Postgres works for it: what it asks next comes after the transaction.
       late = manager.query('SELECT pg_sleep(1)').then(() => store('late')(manager, some));
       await late;
@@ -173,7 +173,7 @@ it('stores nothing of a consumer that goes on after its time', async () => {
 
 it('stores nothing of one whose transaction has failed, and that goes on all the time', async () => {
   jest.spyOn(Logger.prototype, 'error').mockImplementation();
-  const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);
+  const restore = setPatience(1 / 1_500, 'a consumer');
   let late: Promise<void> | undefined;
   const goOn = async (...[manager, some]: Parameters<LogConsumer['rows']>) => {
     await manager.query('SELECT 1 / 0').catch(() => {});
@@ -181,7 +181,7 @@ it('stores nothing of one whose transaction has failed, and that goes on all the
   };
   const rows: LogConsumer['rows'] = async (manager, some) => {
     if (late === undefined) {
-      patience.restore();
+      restore();
       await (late = goOn(manager, some));
     }
     await store('failed')(manager, some);
@@ -197,12 +197,12 @@ it('stores nothing of one whose transaction has failed, and that goes on all the
 
 it('gives rows again to a consumer that waits for ever', async () => {
   const logged = jest.spyOn(Logger.prototype, 'error').mockImplementation();
-  const patience = jest.replaceProperty(PATIENCE, 'rowsMs', 200);
+  const restore = setPatience(1 / 1_500, 'a consumer');
   let calls = 0;
   const rows: LogConsumer['rows'] = async (manager, some) => {
     if (++calls === 1) {
       // For the second call only: this one's time is running.
-      patience.restore();
+      restore();
       await new Promise(() => {});
     }
     await store('waiting')(manager, some);

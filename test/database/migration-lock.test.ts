@@ -9,6 +9,7 @@ import { migrate } from '../../src/database/migrate.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
+import { setPatience } from '../support/patience.js';
 
 let database: TestDatabase;
 let relay: PostgresRelay;
@@ -37,10 +38,12 @@ const asking = async () => {
 };
 
 it('is not waited for on a connection that has fallen silent', async () => {
+  const restore = setPatience(0.5, 'the lock of migrations');
   const migrated = migrate(relay.url);
   await eventually(asking);
   relay.set('*', 'frozen');
   await expect(migrated).rejects.toThrow('Query read timeout');
+  restore();
 });
 
 describe('while another replica holds it', () => {

@@ -1,4 +1,3 @@
-import { PATIENCE } from '../../src/runtime/serving.service.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -33,8 +32,6 @@ if (PGBOUNCER === null) {
       // Replicas must decrypt what each other have stored.
       MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
     };
-    // A start is refused by what its first look finds; later, the process would end.
-    jest.replaceProperty(PATIENCE, 'firstLookMs', 120_000);
     gateways = [await startTestGateway(variables, database), await startTestGateway(variables, database)];
     await setPrice(gateways[0]);
   });

@@ -4,6 +4,7 @@ import { IssuerKeys } from '../../src/identity/trusts/issuer-keys.service.js';
 import { IssuerReader } from '../../src/identity/trusts/issuer-reader.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { setPatience } from '../support/patience.js';
 import { exchange, fromAnother, MANY_ADDRESSES } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
 import { startWorkloadIssuer } from './workload-issuer.js';
@@ -192,7 +193,10 @@ describe('the keys of an issuer', () => {
     };
     const waiting = await createTrust({ issuer: slow.url, claims: { sub: ['job'] } });
     const trust = await createTrust({ issuer: other.url, claims: { sub: ['job'] } });
+    const restore = setPatience(0.5, 'an issuer');
     const answer = exchange(gateway, waiting, await slow.sign());
+    await eventually(() => slow.asked.length > 0);
+    restore();
     let isAnswered = false;
     void answer.then(() => (isAnswered = true));
     expect(await statusOf(trust, await other.sign())).toBe(200);

@@ -4,8 +4,11 @@ import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { setPatience } from '../support/patience.js';
 import { exchange, type Exchanged, exchanged, statusWith } from './exchanges.js';
 import { FakeIssuer } from './fake-issuer.js';
+
+setPatience(1);
 
 let provider: RawProvider;
 let issuer: FakeIssuer;

@@ -1,8 +1,10 @@
 import pg from 'pg';
 import { eventually } from '../support/eventually.js';
+import { setPatience } from '../support/patience.js';
 import { limitedForFile } from './limited-gateway.js';
 import { rejectionOf } from './rejection.js';
 
+setPatience(1, 'a look-up');
 const limited = limitedForFile();
 const admin = <T>(method: string, path: string, body?: object) =>
   limited.postern.admin<T>(method, path, body);

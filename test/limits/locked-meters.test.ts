@@ -1,11 +1,11 @@
 import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
-import { STOPPING } from '../../src/limits/ledger/exchange.js';
 import { SLOT_MS } from '../../src/limits/ledger/rate-meter.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, soon } from '../support/eventually.js';
+import { setPatience } from '../support/patience.js';
 import { Ledgers, patiently, usd, written } from './ledgers.js';
 import { type LimitedGateway, startLimited } from './limited-gateway.js';
 import { ofExchanges } from './of-exchanges.js';
@@ -82,6 +82,7 @@ describe('the ledger', () => {
   });
 
   it('rejects a call that has waited too long, and stops while the meter is still locked', async () => {
+    const restore = setPatience(0.1, 'a call that waits for limits', 'locked meters at a stop');
     const rule = await addRule(database, 'usd', 'total', USD);
     const at = await ledgers.engine();
     const session = await lock(database, rule);
@@ -93,6 +94,7 @@ describe('the ledger', () => {
     expect(at.ledger.waitingCalls).toBe(0);
     await ledgers.stopEngine(at);
     await session.end();
+    restore();
   });
 
   it.each([
@@ -105,8 +107,6 @@ describe('the ledger', () => {
         () => ledgers.failedExchanges,
         again,
         async () => {
-          // However busy the machine is.
-          jest.replaceProperty(STOPPING, 'lockedMs', 60_000);
           const rule = await addRule(database, 'usd', 'total', USD, { rank });
           const at = await ledgers.engine();
           (await patiently(() => at.admit(TEAM, KEY, usd(1n)))).release();

@@ -4,7 +4,9 @@ import { logRow } from '../request-log/rows.js';
 import { limitedForFile } from './limited-gateway.js';
 import { rejectionOf } from './rejection.js';
 import { insertCreatingDays } from './settled-rows.js';
+import { setPatience } from '../support/patience.js';
 
+setPatience(1, 'a look-up');
 const limited = limitedForFile();
 const preview = (owner_id: string, budgets: object[]) =>
   limited.postern.admin<{ data: { calls: number; rejected: number }[] }>('POST', '/limits/preview', {

@@ -1,11 +1,14 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterFile } from '../support/after-file.js';
+import { patienceVariables } from '../support/patience.js';
 import type { LedgerSettings } from './ledger-process.js';
 import type { Report, Work } from './spender.js';
 
 /** As the tests are compiled. */
 const SPENDER = resolve(__dirname, '../../.test-build/test/limits/spender.js');
+
+const PATIENCE = resolve(__dirname, '../support/patience-preload.mjs');
 
 const running = new Set<ChildProcess>();
 /** Those that have done what they were asked to. */
@@ -18,7 +21,11 @@ afterFile(() => {
 });
 
 function start(): ChildProcess {
-  const child = fork(SPENDER, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const child = fork(SPENDER, {
+    execArgv: [...process.execArgv, '--import', PATIENCE],
+    env: { ...process.env, ...patienceVariables() },
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   running.add(child);
   child.once('exit', () => running.delete(child));
   return child;

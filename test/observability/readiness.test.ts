@@ -5,6 +5,16 @@ import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
+import { setPatience } from '../support/patience.js';
+
+setPatience(
+  1,
+  'Postgres before degraded',
+  'exchanges before degraded',
+  'Postgres for readiness',
+  'a look-up',
+  'a step of a stop',
+);
 
 let database: TestDatabase;
 let relay: PostgresRelay;

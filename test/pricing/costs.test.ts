@@ -1,4 +1,3 @@
-import { PATIENCE } from '../../src/pricing/batch-pricer.js';
 import { CatalogService } from '../../src/pricing/catalog.service.js';
 import { CostRepair } from '../../src/pricing/cost-repair.service.js';
 import { LogWriter } from '../../src/request-log/writer/log-writer.js';
@@ -6,6 +5,7 @@ import { insertRow, logRow } from '../request-log/rows.js';
 import { Scrape } from '../observability/scrape.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
+import { setPatience } from '../support/patience.js';
 import { type Priced, startPriced } from './priced-provider.js';
 
 interface Price {
@@ -284,7 +284,7 @@ describe('a model without a price', () => {
       await released;
       return resolve(...asked);
     };
-    const patience = jest.replaceProperty(PATIENCE, 'pricesMs', 250);
+    const restore = setPatience(1, 'prices of a batch');
     let id;
     try {
       const row = await priced.call('slow', 'mistral-large-latest', OPENAI);
@@ -293,7 +293,7 @@ describe('a model without a price', () => {
       const noted = () => query("SELECT FROM unpriced_model WHERE model = 'mistral-large-latest'");
       await eventually(async () => (await noted()).length === 1);
     } finally {
-      patience.restore();
+      restore();
       release();
       catalog.resolve = resolve;
     }

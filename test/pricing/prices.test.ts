@@ -4,6 +4,7 @@ import { PricesService } from '../../src/pricing/prices.service.js';
 import { createDays } from '../request-log/rows.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
+import { setPatience } from '../support/patience.js';
 import { type Priced, startPriced } from './priced-provider.js';
 
 interface Price {
@@ -376,11 +377,13 @@ describe('repricing', () => {
   });
 
   it('runs once at a time', async () => {
+    const restore = setPatience(0.1, 'the lock of a repricing');
     const other = new pg.Client({ connectionString: priced.gateway.database.url });
     await other.connect();
     await other.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCKS.repricing]);
     const body = { ...range(), dry_run: true };
     expect((await send('POST', '/reprice', body)).status).toBe(409);
+    restore();
     await other.end();
     await eventually(async () => (await send('POST', '/reprice', body)).status === 200);
   });

@@ -9,6 +9,10 @@ import type { GatewayProcess } from '../support/process.js';
 import { send, Site } from '../support/site.js';
 import { workersOf } from '../support/workers.js';
 import type { Workplace } from '../support/workplace.js';
+import { setPatience } from '../support/patience.js';
+
+setPatience(1, 'the first connection to Postgres');
+setPatience(5, 'metrics of a worker');
 
 let site: Site;
 let database: TestDatabase;

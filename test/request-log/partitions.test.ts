@@ -16,6 +16,7 @@ import {
 import { awayFromMidnight } from '../support/away-from-midnight.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { setPatience } from '../support/patience.js';
 import { insertRow, logRow } from './rows.js';
 
 let database: TestDatabase;
@@ -113,7 +114,9 @@ describe('partitions of the request log', () => {
     // ANALYZE and VACUUM hold the lock that ATTACH needs: the creation waits, the writer behind it must not.
     const analyzing = await connect();
     await analyzing.query('BEGIN; LOCK TABLE ONLY request_log IN SHARE UPDATE EXCLUSIVE MODE');
+    const restore = setPatience(1, 'the lock of partitions');
     const creating = createPartitions(client, [day(1)]).catch((error: unknown) => error);
+    restore();
     const writing = await connect();
     await writing.query("SET lock_timeout = '1s'");
     await writing.query(insertRows([logRow(day(0))]));

@@ -1,7 +1,10 @@
 import pg from 'pg';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { timePasses } from '../support/eventually.js';
+import { setPatience } from '../support/patience.js';
 import { insertRow } from '../request-log/rows.js';
+
+setPatience(1, 'a connection to Postgres');
 
 let postern: TestGateway;
 beforeAll(async () => {

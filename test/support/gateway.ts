@@ -1,8 +1,4 @@
 import pg from 'pg';
-import { STORING } from '../../src/idempotency/cache-batches.js';
-import { ENDING } from '../../src/idempotency/claims.service.js';
-import { PATIENCE } from '../../src/pricing/batch-pricer.js';
-import { WRITING } from '../../src/request-log/writer/log-writer.js';
 import type { Gateway } from '../../src/runtime/gateway.js';
 import { changesApplied, runGateway, untilReady } from '../../src/testing/run-gateway.js';
 import { handle, type RequestRow, type TestGateway as Handle } from '../../src/testing/start-gateway.js';
@@ -14,11 +10,6 @@ export const ADMIN_TOKEN = 'test-admin-token-0123456789';
 export const PROVIDER_KEY = 'sk-provider-secret-0123456789';
 
 const ROW_WITHIN_MS = 150_000;
-
-// A busy machine takes longer than rows wait in production, and then they have no cost until the repair.
-PATIENCE.pricesMs = 60_000;
-// And longer than a stop waits in production: what is not in Postgres by then comes with the next start, or never.
-for (const each of [STORING, ENDING, WRITING]) each.stopMs = 60_000;
 
 export interface TestGateway extends Pick<Handle, 'url' | 'key' | 'admin' | 'createKey' | 'stop'> {
   gateway: Gateway;

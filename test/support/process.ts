@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterFile } from './after-file.js';
+import { patienceVariables } from './patience.js';
 
 const ROOT = resolve(__dirname, '../..');
 /** Those of production, and what scripts/test.mjs gives to processes that end soon. */
@@ -104,6 +105,14 @@ export function bareEnvironment(): NodeJS.ProcessEnv {
   return { PATH, HOME, TMPDIR };
 }
 
+/** What to run in place of a program, so that it is as patient as this test, and the variables that this needs. */
+export function preloaded(program: string): { file: string; env: Record<string, string> } {
+  return {
+    file: resolve(__dirname, 'preloaded.mjs'),
+    env: { POSTERN_TEST_PROGRAM: program, ...patienceVariables() },
+  };
+}
+
 interface RunOptions {
   env: Record<string, string>;
   cwd: string;
@@ -124,14 +133,15 @@ export function runBuilt(
   args: string[],
   { env, cwd, account, openFiles, root = ROOT }: RunOptions,
 ): Process {
-  const program =
-    env.POSTERN_TEST_PRELOAD === undefined
-      ? resolve(root, 'dist/src', `${file}.js`)
-      : resolve(__dirname, 'preloaded.mjs');
-  const command = [process.execPath, ...FLAGS, program, ...args];
+  const program = preloaded(resolve(root, 'dist/src', `${file}.js`));
+  const command = [process.execPath, ...FLAGS, program.file, ...args];
   const limited = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(openFiles), ...command];
   const [executable, ...rest] = openFiles === undefined ? command : limited;
-  return new Process(executable!, rest, { cwd, env: { ...bareEnvironment(), ...env }, ...account });
+  return new Process(executable!, rest, {
+    cwd,
+    env: { ...bareEnvironment(), ...program.env, ...env },
+    ...account,
+  });
 }
 
 /** The gateway as an operator starts it, and what it says of itself. */

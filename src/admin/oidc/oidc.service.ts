@@ -16,11 +16,12 @@ import type { Access } from '../access/access.js';
 import type { Flow, FlowPurpose } from './flow-cookie.js';
 import { describeMapping, roleOfGroups } from './group-roles.js';
 import { NoRole } from './no-role.js';
+import { patience } from '../../platform/patience.js';
 
 const CALLBACK_PATH = '/admin/v1/oidc/callback';
 
-/** Seconds that a request to the provider may take. */
-const TIMEOUT_S = 10;
+/** For a request to the provider. */
+const TIMEOUT = patience('an OpenID provider', 10_000);
 /** Of `sub` (OpenID Connect Core 2), and of an e-mail address. */
 const MAX_NAME_LENGTH = 255;
 
@@ -273,7 +274,7 @@ export class OidcService {
     const { oidcIssuer, oidcClientId, oidcClientSecret: secret } = this.env;
     // The schema allows plain HTTP on this machine only.
     const execute = oidcIssuer!.startsWith('http:') ? [client.allowInsecureRequests] : [];
-    const options = { execute, timeout: TIMEOUT_S };
+    const options = { execute, timeout: TIMEOUT.ms / 1_000 };
     const found = await client.discovery(new URL(oidcIssuer!), oidcClientId!, secret, undefined, options);
     const server = found.serverMetadata();
     // The default of the specification (OpenID Connect Discovery 1.0, 3).
@@ -283,7 +284,7 @@ export class OidcService {
       : client.ClientSecretPost(secret);
     const configure = () => {
       const configuration = new client.Configuration(server, oidcClientId!, secret, authenticate);
-      configuration.timeout = TIMEOUT_S;
+      configuration.timeout = TIMEOUT.ms / 1_000;
       for (const apply of execute) apply(configuration);
       return configuration;
     };

@@ -1,8 +1,9 @@
 import type { Request, Response } from 'express';
 import { hasRepeatedMembers } from '../../bodies/repeated-members.js';
+import { patience } from '../../platform/patience.js';
 
 const MAX_BYTES = 32_768;
-const MAX_MS = 10_000;
+const PATIENCE = patience('parameters of a token request', 10_000);
 /** Clients send fewer than ten. */
 const MAX_PARAMETERS = 100;
 
@@ -102,7 +103,7 @@ async function readBody(req: Request, res: Response): Promise<Buffer> {
   let length = 0;
   await new Promise<void>((resolve, reject) => {
     const late = () => reject(new OauthError('invalid_request', 'The body did not arrive in time.', 408));
-    const timer = setTimeout(late, MAX_MS).unref();
+    const timer = setTimeout(late, PATIENCE.ms).unref();
     const settle = (error?: Error) => {
       clearTimeout(timer);
       req.off('data', onData).off('close', onClose);

@@ -3,8 +3,9 @@ import { Injectable } from '@nestjs/common';
 import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import type { ClientSetup } from './client-setup.schema.js';
+import { patience } from '../../platform/patience.js';
 
-const TIMEOUT_MS = 5_000;
+const TIMEOUT = patience("the gateway's certificate", 5_000);
 
 /** What administrators of computers need, so that people sign in from clients there. */
 @Injectable()
@@ -39,7 +40,7 @@ function certificateOf({ hostname, port }: URL): Promise<Certificate> {
       resolve(certificate);
     };
     const fail = (reason: string) => end({ certificate_sha256: null, certificate_error: reason });
-    const timer = setTimeout(() => fail(`no response in ${TIMEOUT_MS / 1_000} seconds`), TIMEOUT_MS);
+    const timer = setTimeout(() => fail(`no response in ${TIMEOUT.ms / 1_000} seconds`), TIMEOUT.ms);
     socket.once('secureConnect', () => {
       const fingerprint = socket.getPeerX509Certificate()?.fingerprint256;
       if (fingerprint === undefined) fail('the server has sent no certificate');

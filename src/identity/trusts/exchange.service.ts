@@ -7,7 +7,7 @@ import type { Settings } from '../../config/settings.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
 import { keptAddress, networkOf } from '../../platform/client-address.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../../platform/with-timeout.js';
 import { checkClaims, namedClaims } from './check-claims.js';
 import { RejectedToken, readIdentityToken } from './identity-token.js';
 import { issueToken } from './issued-tokens.js';
@@ -146,7 +146,7 @@ export class ExchangeService implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(CLOSE_TIMEOUT_MS, this.writeUses());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.writeUses());
   }
 
   /** One line a minute for each trust and reason. Names of trusts that do not exist are anybody's words. */

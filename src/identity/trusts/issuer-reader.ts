@@ -6,8 +6,9 @@ import { openClient } from '../../proxy/upstream/upstream-reader.js';
 import { isSameIssuer, issuerProblem } from './issuer-url.js';
 import { publicKeysOf } from './jwks.js';
 import type { PublicKeys } from './trust.entity.js';
+import { patience } from '../../platform/patience.js';
 
-const MAX_MS = 10_000;
+const PATIENCE = patience('an issuer', 10_000);
 const MAX_BYTES = 262_144;
 
 /** The keys of an issuer could not be read. The message is for administrators. */
@@ -29,7 +30,7 @@ export class IssuerReader {
    * @throws IssuerError
    */
   async keysOf(issuer: string): Promise<PublicKeys> {
-    const signal = AbortSignal.timeout(MAX_MS);
+    const signal = AbortSignal.timeout(PATIENCE.ms);
     const at = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const document = (await this.get(at, signal)) as { issuer?: unknown; jwks_uri?: unknown } | null;
     const name = document?.issuer;
@@ -46,7 +47,7 @@ export class IssuerReader {
 
   private async get(url: string, signal: AbortSignal): Promise<unknown> {
     const { origin, pathname } = new URL(url);
-    const client = openClient({ origin }, this.env, this.host, MAX_MS);
+    const client = openClient({ origin }, this.env, this.host, PATIENCE.ms);
     try {
       const { statusCode, body } = await client.request({
         method: 'GET',

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
-import { CLOSE_TIMEOUT_MS, withTimeout } from '../../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../../platform/with-timeout.js';
 
 const EVERY_MS = 2_000;
 /** Failures that are kept of each trust. */
@@ -86,6 +86,6 @@ export class TrustFailures implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await withTimeout(CLOSE_TIMEOUT_MS, this.write());
+    await withTimeout(CLOSE_TIMEOUT.ms, this.write());
   }
 }

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { RenewedConnection } from '../../database/renewed-connection.js';
 import { describeError } from '../../errors/describe-error.js';
 import { FailingSpell } from '../../platform/failing-spell.js';
+import { patience } from '../../platform/patience.js';
 import { Durations } from '../../observability/durations.js';
 import type { Regressions } from '../../regressions/regressions.service.js';
 import { OutageLog } from '../../request-log/writer/outage-log.js';
@@ -14,9 +15,9 @@ import type { PostgresClock } from './postgres-clock.js';
 import { type RateEntry, RateMeter, type RateResult } from './rate-meter.js';
 
 /** A call waits at most this long for a Postgres that does not respond. */
-const TIMEOUT_MS = 2_000;
+const TIMEOUT = patience('an exchange of limits', 2_000);
 /** How long a process that stops tries meters again that other transactions have locked. */
-export const STOPPING = { lockedMs: 2_000 };
+const STOPPING = patience('locked meters at a stop', 2_000);
 /** After an error the next attempt waits this long. */
 const RETRY_MS = 1_000;
 /** Meters in one exchange: Postgres takes about 0.2 ms for each on a busy machine. */
@@ -137,7 +138,7 @@ export class LedgerExchange {
     this.channel = options.isHot === true ? HOT : OWN;
     this.connection = new RenewedConnection(options.databaseUrl, {
       applicationName: 'postern-limits',
-      queryTimeoutMs: TIMEOUT_MS,
+      queryTimeout: TIMEOUT,
     });
   }
 
@@ -171,7 +172,7 @@ export class LedgerExchange {
     this.stopped = true;
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    const until = performance.now() + STOPPING.lockedMs;
+    const until = performance.now() + STOPPING.ms;
     await this.underWay;
     // Nothing to return, and Postgres has no row of this process.
     if (this.seq > 0) {

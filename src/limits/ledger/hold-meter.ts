@@ -1,5 +1,6 @@
 import type { LimitState } from './limit-errors.js';
 import { amountIn, bounded, Meter, type Refusals, UNLIMITED, type Verdict } from './meter.js';
+import { patience } from '../../platform/patience.js';
 
 /** What one exchange states of a hold; see migrations/functions/limit_take_holds.sql. */
 export interface HoldEntry extends Refusals {
@@ -36,7 +37,7 @@ const RECALL_MS = 1_000;
  * A call waits so long for what calls under way do not use: the charges of those that have ended, and what other
  * processes have not returned.
  */
-const RETURN_MS = 5_000;
+const RETURN = patience('what calls have not used', 5_000);
 /** They are asked again after this, for the calls that have come since. */
 const RECALL_AGAIN_MS = 1_000;
 
@@ -204,7 +205,7 @@ export class HoldMeter extends Meter {
     // Not even if the others returned everything, and what has ended here had cost nothing.
     if (most + unsettled < missing) return 'reject';
     // Each exchange grants half of what is free. Where they are rare, calls that came before this one may take it all.
-    const hasWaited = askedAt - arrivedAt >= RETURN_MS;
+    const hasWaited = askedAt - arrivedAt >= RETURN.ms;
     if (free >= missing) return isHot && hasWaited ? 'reject' : 'wait';
     // The difference is held by others. What they said before this call came may be used by calls that have ended since.
     const since = this.isConcurrency ? 0 : isHot ? now - HOT_CURRENT_MS : arrivedAt;

@@ -16,6 +16,7 @@ import { type RuleSet, type Subjects, subjectOf } from './rule-set.js';
 import { forgetHolds, settlement } from './settlement.js';
 import { Ticket } from './ticket.js';
 import { offlineError, rejection, type Want, WaitingCalls } from './waiting-calls.js';
+import { patience } from '../../platform/patience.js';
 
 export interface LedgerOptions extends ExchangeOptions {
   /** Without Postgres, calls are admitted for this long. */
@@ -47,7 +48,7 @@ const TICK_MS = 1_000;
  * Calls wait this long for an exchange to succeed again before they are decided without Postgres: what the others hold
  * stays theirs for a while, and a busy server is not an outage.
  */
-const OFFLINE_AFTER_MS = 5_000;
+const OFFLINE_AFTER = patience('exchanges that fail', 5_000);
 
 /**
  * Holds, spends and settles. For a policy:
@@ -295,7 +296,7 @@ export class Ledger implements ChargeKeeper {
 
   /** Postgres is unavailable, not only slow. */
   private isOffline(now: number, wants: readonly Want[]): boolean {
-    return now - this.failingOf(wants).failingSince > OFFLINE_AFTER_MS;
+    return now - this.failingOf(wants).failingSince > OFFLINE_AFTER.ms;
   }
 
   /** Of the exchanges that a call needs, the one that has failed for longer. */

@@ -3,16 +3,17 @@ import { DurationMetric } from '../../observability/durations.js';
 import { MetricsService } from '../../observability/metrics.service.js';
 import { ReadinessService } from '../../observability/readiness.service.js';
 import { LedgerService } from './ledger.service.js';
+import { patience } from '../../platform/patience.js';
 
 /** As long as Postgres may be silent before the readiness says so. */
-const DEGRADED_MS = 5_000;
+const DEGRADED = patience('exchanges before degraded', 5_000);
 
 /** Metrics of limits and budgets, and their part of the readiness. */
 @Injectable()
 export class LimitMetrics {
   constructor(ledger: LedgerService, { instruments: on }: MetricsService, readiness: ReadinessService) {
     readiness.addCheck(() =>
-      Math.max(ledger.exchange.failingMs, ledger.hotExchange.failingMs) > DEGRADED_MS
+      Math.max(ledger.exchange.failingMs, ledger.hotExchange.failingMs) > DEGRADED.ms
         ? ['limits and budgets are not exchanged with Postgres']
         : [],
     );

@@ -1,6 +1,7 @@
 import { LimitExceededError, LimitsUnavailableError } from './limit-errors.js';
 import type { Meter } from './meter.js';
 import type { LimitRule } from './rule-set.js';
+import { patience } from '../../platform/patience.js';
 
 const NOT_RETURNED =
   'The limits of this gateway key cannot be checked: the rest of the budget is held by a gateway process that does not respond, or by calls that have ended and are not charged yet. Try again.';
@@ -9,7 +10,7 @@ const NOT_RETURNED =
  * No call waits longer: its period is not known, another transaction keeps a meter locked, or exchanges fail now and then.
  * Whatever else a call waits for takes less.
  */
-const MAX_WAIT_MS = 10_000;
+const MAX_WAIT = patience('a call that waits for limits', 10_000);
 const TOO_LONG =
   'The limits of this gateway key could not be checked in 10 seconds: Postgres is busy, or something keeps them locked there. Try again.';
 
@@ -72,7 +73,7 @@ export class WaitingCalls {
   expire(now: number): void {
     this.each(
       (call) =>
-        now - call.arrivedAt >= MAX_WAIT_MS &&
+        now - call.arrivedAt >= MAX_WAIT.ms &&
         (() => call.reject(new LimitsUnavailableError(undefined, TOO_LONG))),
     );
   }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { LINGER } from './unread-body.js';
+import { LINGER, LINGER_BYTES } from './unread-body.js';
 
 /** Connections that serve no further request. */
 const closing = new WeakSet<Socket>();
@@ -43,10 +43,10 @@ export function closeAfterResponse(socket: Socket): void {
   };
 }
 
-/** Discards everything that arrives from now on, unparsed, up to LINGER.bytes. */
+/** Discards everything that arrives from now on, unparsed, up to LINGER_BYTES. */
 export function discardInput(socket: Socket): void {
   closing.add(socket);
-  let bytesLeft = LINGER.bytes;
+  let bytesLeft = LINGER_BYTES;
   // Node's HTTP server detaches its parser from the socket's handle when the socket gets a 'data' listener.
   socket.removeAllListeners('data');
   socket.on('data', (chunk: Buffer) => {

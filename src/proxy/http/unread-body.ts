@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { patience } from '../../platform/patience.js';
 
-/** How much of an unread body is discarded, and for how long, so that the client can read its response. */
-export const LINGER = { bytes: 32 * 1024 * 1024, ms: 5_000 };
+/** How long an unread body is discarded, and how much of it, so that the client can read its response. */
+export const LINGER = patience('the end of an unread body', 5_000);
+export const LINGER_BYTES = 32 * 1024 * 1024;
 
 /**
  * Discards the rest of a request body after the response, for a limited time, so that the connection can serve the next

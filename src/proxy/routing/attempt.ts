@@ -1,6 +1,7 @@
 import { GatewayError, type GatewayErrorCode } from '../../errors/gateway-error.js';
 import { withAccessToken } from '../../providers/provider.js';
 import { firstHeader } from '../../platform/raw-headers.js';
+import { patience } from '../../platform/patience.js';
 import type { CallRecord } from '../../request-log/call-record.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { RetryCause } from '../../routes/route.entity.js';
@@ -14,7 +15,7 @@ import { errorCause, readUpstreamError } from '../upstream/upstream-error.js';
 import { KeptResponse } from './kept-response.js';
 
 /** The body of a response that is not delivered is waited for no longer. */
-const KEEP_MS = 1_000;
+const KEEP = patience('a response that is not delivered', 1_000);
 
 type Body = Parameters<Exchange['send']>[0];
 
@@ -129,7 +130,7 @@ export class Attempt extends Exchange {
     this.record.responseBegun(status, headers);
     if (this.record.altered !== null) headers.push('x-gateway-altered', this.record.altered);
     this.keeping = new KeptResponse(status, reason, headers, length);
-    this.keepTimer = setTimeout(() => this.keep(false), KEEP_MS);
+    this.keepTimer = setTimeout(() => this.keep(false), KEEP.ms);
     return true;
   }
 

@@ -4,6 +4,7 @@ import { GatewayError } from '../../errors/gateway-error.js';
 import { FairShares } from '../../idempotency/fair-shares.js';
 import type { Call } from '../call.js';
 import { ResponseWriter } from '../exchange/response-writer.js';
+import { patience } from '../../platform/patience.js';
 
 /** The largest body that is gathered for a policy. */
 const MAX_GATHERED = 33_554_432;
@@ -20,13 +21,11 @@ const MAX_MEMORY = 268_435_456;
  * How long a body may take to arrive. While it is gathered it holds memory, so the silence that CLIENT_IDLE_TIMEOUT_MS
  * allows would be too long, and a byte now and then would renew it. A line with 64 kbit/s is fast enough.
  */
-export const PACE = {
-  /** Longest silence in milliseconds, if CLIENT_IDLE_TIMEOUT_MS is not shorter. */
-  idleMs: 120_000,
-  /** Every body has this time in milliseconds, and that for its length besides. */
-  startMs: 60_000,
-  bytesPerSecond: 8_192,
-};
+const BYTES_PER_SECOND = 8_192;
+/** Every body has this time, and that for its length besides. */
+const START = patience('a gathered body', 60_000);
+/** Longest silence, if CLIENT_IDLE_TIMEOUT_MS is not shorter. */
+const SILENCE = patience('the next bytes of a gathered body', 120_000);
 
 export const OF_POLICIES: GatheringLimit = {
   bytes: MAX_GATHERED,
@@ -69,7 +68,7 @@ export class Gathering {
     private readonly limit: GatheringLimit,
     private readonly isRequired: boolean,
   ) {
-    const idleMs = Math.min(settings.clientIdleTimeoutMs, PACE.idleMs);
+    const idleMs = Math.min(settings.clientIdleTimeoutMs, SILENCE.ms);
     this.writer = new ResponseWriter(call.req, call.res, idleMs, () => {});
   }
 
@@ -88,7 +87,7 @@ export class Gathering {
     record.awaitBody();
     record.body.mustBeCertain();
     this.writer.waitForClient(true);
-    const ms = PACE.startMs + (Math.min(length, this.most) / PACE.bytesPerSecond) * 1_000;
+    const ms = START.ms + (Math.min(length, this.most) / BYTES_PER_SECOND) * 1_000;
     // In whole seconds, so that bodies of a similar length share a list of timers: one of its own takes 2 µs more.
     this.deadline = setTimeout(this.onTimeout, Math.ceil(ms / 1_000) * 1_000);
     return new Promise((resolve, reject) => {

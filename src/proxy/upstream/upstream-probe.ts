@@ -15,9 +15,10 @@ import type { ProbeResult } from '../../providers/providers.schema.js';
 import { type Provider, withAccessToken } from '../../providers/provider.js';
 import { ForbiddenAddress } from './upstream-connector.js';
 import { headersFor, openClient } from './upstream-reader.js';
+import { patience } from '../../platform/patience.js';
 
 /** Somebody waits for the result. */
-const MAX_MS = 10_000;
+const PATIENCE = patience('a test of a provider', 10_000);
 /** Lists of models are long, and only the status is used. */
 const MAX_BYTES = 262_144;
 
@@ -44,14 +45,14 @@ export class UpstreamProbe extends ProviderProbe {
     } catch (error) {
       return { verdict: verdictOfToken((error as Error).cause), status: null };
     }
-    const client = openClient(provider, this.env, this.host, MAX_MS);
+    const client = openClient(provider, this.env, this.host, PATIENCE.ms);
     try {
       const path = `${provider.basePath}/v1/models`;
       const { statusCode, headers, body } = await client.request({
         method: 'GET',
         path,
         headers: headersFor(provider, path),
-        signal: AbortSignal.timeout(2 * MAX_MS),
+        signal: AbortSignal.timeout(2 * PATIENCE.ms),
       });
       await body.dump({ limit: MAX_BYTES }).catch(() => {});
       const { signer, secret, forwardsCredentials } = provider;

@@ -7,9 +7,10 @@ import { type Provider, withAccessToken } from '../../providers/provider.js';
 import { ProviderReader, type ProviderResponse } from '../../providers/provider-reader.js';
 import { isProxyLoop } from './loop-detection.js';
 import { upstreamConnector } from './upstream-connector.js';
+import { patience } from '../../platform/patience.js';
 
 /** No call waits for the response. */
-const MAX_MS = 30_000;
+const PATIENCE = patience('a reading from a provider', 30_000);
 
 /** Reads from providers over connections of its own, so that no call waits for one. */
 @Injectable()
@@ -28,7 +29,7 @@ export class UpstreamReader extends ProviderReader {
     use: (response: ProviderResponse) => Promise<T>,
   ): Promise<T> {
     const provider = stored.tokens === null ? stored : await withAccessToken(stored, stored.tokens);
-    const client = openClient(provider, this.env, this.host, MAX_MS);
+    const client = openClient(provider, this.env, this.host, PATIENCE.ms);
     try {
       const target = `${provider.basePath}${path}`;
       const headers = headersFor(provider, target);

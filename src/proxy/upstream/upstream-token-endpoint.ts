@@ -16,12 +16,13 @@ import {
 import { verdictOfError } from '../../providers/provider-probe.js';
 import { isProxyLoop } from './loop-detection.js';
 import { ForbiddenAddress, upstreamConnector } from './upstream-connector.js';
+import { patience } from '../../platform/patience.js';
 
 /** Calls wait for it. */
-const MAX_MS = 15_000;
+const PATIENCE = patience('a token endpoint', 15_000);
 const MAX_BYTES = 65_536;
 /** It is on the same machine. */
-const MAX_METADATA_CONNECT_MS = 2_000;
+const MAX_METADATA_CONNECT = patience('a connection to a metadata service', 2_000);
 
 /** Requests access tokens over a connection with the same rules as for calls: addresses, TLS, egress proxy, timeouts. */
 @Injectable()
@@ -39,7 +40,7 @@ export class UpstreamTokenEndpoint extends TokenEndpoint {
     headers: RequestHeaders = {},
   ): Promise<TokenResponse> {
     const connect = upstreamConnector({
-      connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, MAX_MS),
+      connectTimeoutMs: Math.min(this.env.upstreamConnectTimeoutMs, PATIENCE.ms),
       proxyUrl: this.env.upstreamProxyUrl,
       isProxyLoop: (socket) => isProxyLoop(this.host, socket),
     });
@@ -69,7 +70,7 @@ export class UpstreamTokenEndpoint extends TokenEndpoint {
     if (!METADATA_ORIGINS[cloud].includes(new URL(url).origin))
       throw new TokenError(`the metadata service must be at one of ${METADATA_ORIGINS[cloud].join(', ')}`);
     // Directly: another machine's identity would be the one of an egress proxy.
-    const timeout = Math.min(this.env.upstreamConnectTimeoutMs, MAX_METADATA_CONNECT_MS);
+    const timeout = Math.min(this.env.upstreamConnectTimeoutMs, MAX_METADATA_CONNECT.ms);
     return this.ask(url, buildConnector({ timeout }), { method, headers, body: null });
   }
 
@@ -81,14 +82,14 @@ export class UpstreamTokenEndpoint extends TokenEndpoint {
     const { origin, pathname, search } = new URL(url);
     const client = new Client(origin, {
       connect,
-      headersTimeout: Math.min(this.env.upstreamHeadersTimeoutMs, MAX_MS),
-      bodyTimeout: MAX_MS,
+      headersTimeout: Math.min(this.env.upstreamHeadersTimeoutMs, PATIENCE.ms),
+      bodyTimeout: PATIENCE.ms,
     });
     try {
       const { statusCode, headers, body } = await client.request({
         ...request,
         path: pathname + search,
-        signal: AbortSignal.timeout(MAX_MS),
+        signal: AbortSignal.timeout(PATIENCE.ms),
       });
       const chunks: Buffer[] = [];
       let length = 0;

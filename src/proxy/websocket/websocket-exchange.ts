@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { GatewayError } from '../../errors/gateway-error.js';
 import { withTimeout } from '../../platform/with-timeout.js';
+import { patience } from '../../platform/patience.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { Call } from '../call.js';
 import { Exchange } from '../exchange/exchange.js';
@@ -15,7 +16,7 @@ import type { WebSocketSessions } from './websocket-sessions.service.js';
 
 const EARLY = 'The client sent data before the WebSocket was open (RFC 6455 4.1).';
 /** What has arrived is read at the end of a WebSocket for at most this long. */
-const READING_MS = 5_000;
+const READING = patience('usage at the end of a WebSocket', 5_000);
 
 /** The call of one WebSocket: its handshake, and then all that passes on the connection. */
 export class WebSocketExchange extends Exchange {
@@ -114,7 +115,7 @@ export class WebSocketExchange extends Exchange {
   /** Journals the end at once; the row follows when what has arrived is read. */
   private async ended({ outcome, errorCode }: SessionEnd, usage: ConnectionUsage): Promise<void> {
     this.services.log.end(this.record, outcome, errorCode);
-    await withTimeout(READING_MS, usage.settled());
+    await withTimeout(READING.ms, usage.settled());
     this.record.countedUsage = usage.total;
     this.record.reportUsage(usage.counted);
     usage.close();

@@ -4,6 +4,7 @@ import type { CallRecord } from '../../request-log/call-record.js';
 import { closeLingering } from '../http/lingering-close.js';
 import type { ConnectionUsage } from './connection-usage.js';
 import { CLOSE, closeFrame, FrameReader } from './frame-reader.js';
+import { patience } from '../../platform/patience.js';
 
 /** Status codes of close frames (RFC 6455 7.4.1). */
 export const GOING_AWAY = 1001;
@@ -17,7 +18,7 @@ export interface SessionEnd {
 }
 
 /** A frame that has begun may take this long to end before the connection is cut in the middle of it. */
-const FRAME_MS = 1_000;
+const FRAME = patience('the end of a frame', 1_000);
 
 /**
  * Passes bytes between the client and the provider of one WebSocket, both ways and unchanged, until either side ends. A side
@@ -85,7 +86,7 @@ export class WebSocketSession {
     if (this.clientFrames.isBetweenFrames) provider.write(closeFrame(code, reason, true));
     if (this.serverFrames.isBetweenFrames) this.closeClient(frame);
     else if (this.serverFrames.isBroken || client.destroyed) this.cut();
-    else this.pending = { frame, timer: setTimeout(() => this.cut(), FRAME_MS) };
+    else this.pending = { frame, timer: setTimeout(() => this.cut(), FRAME.ms) };
   }
 
   /** Cuts both connections at once. */

@@ -4,6 +4,7 @@ import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import { withTimeout } from '../../platform/with-timeout.js';
+import { patience } from '../../platform/patience.js';
 import { ProcessRun } from '../../regressions/process-run.js';
 import { DiskHealth, isFull } from './disk-health.js';
 import type { JournalFile } from './journal-file.js';
@@ -23,7 +24,7 @@ const STRICT_BACKGROUND_MS = 100;
 /** Unsynced records are held in memory: above this limit no new call is accepted. */
 const MAX_UNSYNCED_BYTES = 64 * 1024 * 1024;
 /** Limit for the sync at shutdown: a disk that hangs must not block it. */
-const CLOSE_MS = 2_000;
+const CLOSE = patience('the sync of the journal at a stop', 2_000);
 
 /** An empty record, which shows that a file can be written. */
 const BLANK_LINE = Buffer.from('\n');
@@ -277,7 +278,7 @@ export class Journal implements OnModuleInit {
   async close(): Promise<void> {
     if (this.tickTimer !== null) clearInterval(this.tickTimer);
     if (this.syncTimer !== null) clearTimeout(this.syncTimer);
-    await withTimeout(CLOSE_MS, this.sync());
+    await withTimeout(CLOSE.ms, this.sync());
     this.health.freeReserve();
     try {
       this.directory.close();

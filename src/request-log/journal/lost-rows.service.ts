@@ -12,8 +12,9 @@ import type { LogRow } from '../columns.js';
 import { LogWriter } from '../writer/log-writer.js';
 import { LostRows } from './lost-rows.js';
 import { readDeadRows } from './recovery.js';
+import { patience } from '../../platform/patience.js';
 
-const QUERY_TIMEOUT_MS = 30_000;
+const QUERY_TIMEOUT = patience('a statement about lost rows', 30_000);
 
 /** What became of the rows in journal files. */
 export interface PutBackRows {
@@ -39,7 +40,7 @@ export class LostRowsService implements OnApplicationShutdown {
     private readonly writer: LogWriter,
     private readonly regressions: Regressions,
   ) {
-    const purpose = { applicationName: 'postern-put-back', queryTimeoutMs: QUERY_TIMEOUT_MS };
+    const purpose = { applicationName: 'postern-put-back', queryTimeout: QUERY_TIMEOUT };
     this.connection = new RenewedConnection(directUrl(env), purpose);
   }
 

@@ -18,9 +18,10 @@ import { FailingSpell } from '../../platform/failing-spell.js';
 import { OutageLog } from './outage-log.js';
 import { type Priceable, priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
 import { withTimeout } from '../../platform/with-timeout.js';
+import { patience } from '../../platform/patience.js';
 
 /** A batch takes some 20 ms. */
-const QUERY_TIMEOUT_MS = 10_000;
+const QUERY_TIMEOUT = patience('a batch of rows', 10_000);
 /** A row waits at most this long for others to fill its batch. */
 const FLUSH_MS = 100;
 const MAX_BATCH = 1_000;
@@ -31,11 +32,8 @@ const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 /** While rows lie in the future, the clock of the database is checked this often. */
 const CHECK_MS = 5_000;
-/** A test lengthens it. */
-export const WRITING = {
-  /** At shutdown: rows that are not written by then stay in the journal until the next start. */
-  stopMs: 5_000,
-};
+/** At shutdown: rows that are not written by then stay in the journal until the next start. */
+const STOP = patience('rows at a stop', 5_000);
 
 /** A row that waits for the log writer. */
 interface Waiting extends Priceable {
@@ -99,7 +97,7 @@ export class LogWriter {
     this.settling = charges && settlingWith(charges);
     this.connection = new RenewedConnection(directUrl(env), {
       applicationName: 'postern-log',
-      queryTimeoutMs: QUERY_TIMEOUT_MS,
+      queryTimeout: QUERY_TIMEOUT,
     });
     this.checkTimer = setInterval(() => {
       if (this.future.count > 0) this.schedule(0);
@@ -188,7 +186,7 @@ export class LogWriter {
 
   /** Writes the rows in memory until a timeout; the rest stays in the journal until the next start. */
   async stop(): Promise<void> {
-    await withTimeout(WRITING.stopMs, this.empty());
+    await withTimeout(STOP.ms, this.empty());
     this.stopped = true;
     if (this.timer !== null) clearTimeout(this.timer);
     clearInterval(this.checkTimer);

@@ -1,7 +1,8 @@
 import { addUp, type MetricValues } from '../../observability/metrics.service.js';
+import { patience } from '../../platform/patience.js';
 
 /** A worker that does not respond in this time is too busy; its last values are used. */
-const RESPONSE_MS = 1_000;
+const RESPONSE = patience('metrics of a worker', 1_000);
 
 /** Types whose values are kept after a worker dies: otherwise a sum would go down. */
 const CUMULATIVE = new Set(['counter', 'histogram']);
@@ -66,7 +67,7 @@ export class WorkerMetrics {
         waiting.delete(request);
         resolve();
       };
-      const timer = setTimeout(done, RESPONSE_MS);
+      const timer = setTimeout(done, RESPONSE.ms);
       waiting.set(request, done);
       this.ask(slot, request);
     });

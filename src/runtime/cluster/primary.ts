@@ -4,13 +4,14 @@ import type { Env } from '../../config/env.js';
 import { type Host, openHost } from '../host.js';
 import { WorkerMetrics } from './metrics.js';
 import { type WorkerEnd, WorkerProcess } from './worker-process.js';
+import { patience } from '../../platform/patience.js';
 
 /** A worker that lived shorter than this is replaced after a pause that doubles each time. */
 const SHORT_LIFE_MS = 10_000;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
 /** After the grace a worker needs 12 s at most; a service manager kills the primary soon after. */
-const AFTER_GRACE_MS = 13_000;
+const AFTER_GRACE = patience('workers after the grace', 13_000);
 
 export interface PrimaryEvents {
   isStopping: () => boolean;
@@ -81,7 +82,7 @@ class Primary {
   private async end(): Promise<void> {
     this.host.publish(null);
     const { shutdownDelayMs, shutdownGraceMs } = this.host.settings;
-    const bound = setTimeout(() => this.killAll(), shutdownDelayMs + shutdownGraceMs + AFTER_GRACE_MS);
+    const bound = setTimeout(() => this.killAll(), shutdownDelayMs + shutdownGraceMs + AFTER_GRACE.ms);
     const workers = [...this.running.values()];
     for (const worker of workers) worker.stop();
     await Promise.all(workers.map(({ ended }) => ended));
@@ -93,7 +94,7 @@ class Primary {
   private killAll(): void {
     for (const [slot, worker] of this.running) {
       this.errors.add(
-        `worker ${slot} did not exit within ${AFTER_GRACE_MS / 1000} s after the grace and was killed; the next start ` +
+        `worker ${slot} did not exit within ${AFTER_GRACE.ms / 1000} s after the grace and was killed; the next start ` +
           'writes the remaining rows of its journal to Postgres',
       );
       worker.kill();

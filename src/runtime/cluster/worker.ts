@@ -7,9 +7,10 @@ import { warnOfRejectedKey } from '../rejected-key.js';
 import type { ImportedModule } from '../module-tree.js';
 import { type MetricValues, MetricsService } from '../../observability/metrics.service.js';
 import type { PrimaryMessage, WorkerMessage } from './messages.js';
+import { patience } from '../../platform/patience.js';
 
 /** Longer than the primary waits for a worker. */
-const METRICS_MS = 5_000;
+const METRICS = patience('metrics of all workers', 5_000);
 
 function send(message: WorkerMessage): void {
   process.send!(message);
@@ -82,7 +83,7 @@ let requests = 0;
 function metricsOfAll(): Promise<MetricValues[]> {
   const request = ++requests;
   return new Promise<MetricValues[]>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('The primary did not return the metrics.')), METRICS_MS);
+    const timer = setTimeout(() => reject(new Error('The primary did not return the metrics.')), METRICS.ms);
     pending.set(request, (values) => {
       clearTimeout(timer);
       resolve(values);

@@ -6,7 +6,7 @@ import { CLICKHOUSE_COLUMNS } from '../clickhouse-table.js';
 import type { SinkAccess } from '../sink-secrets.service.js';
 import { connectionError } from './connection-error.js';
 import { connectorAgent } from './connector-agent.js';
-import { excerpt, SEND_MS, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
+import { excerpt, SEND_TIMEOUT, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
 
 /** Inserts are synchronous, so that a response means that the rows are stored. */
 const INSERT_SETTINGS = {
@@ -34,7 +34,7 @@ export function openClickHouse({ url, secret }: SinkAccess, connect: UpstreamCon
     username,
     password,
     application: 'postern',
-    request_timeout: SEND_MS,
+    request_timeout: SEND_TIMEOUT.ms,
     http_agent: connectorAgent(new URL(url), connect),
     // Errors are thrown; the client's own logger would write them to standard error as well.
     log: { level: ClickHouseLogLevel.OFF },

@@ -2,7 +2,7 @@ import { Client } from 'undici';
 import type { UpstreamConnector } from '../../proxy/upstream/upstream-connector.js';
 import type { SinkAccess } from '../sink-secrets.service.js';
 import { connectionError } from './connection-error.js';
-import { SEND_MS, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
+import { SEND_TIMEOUT, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
 
 /** Of the response, of which only the status is used. */
 const MAX_BYTES = 65_536;
@@ -21,8 +21,8 @@ export class HttpSender implements SinkSender {
     const { origin, pathname, search } = new URL(url);
     this.client = new Client(origin, {
       connect: (options, callback) => void connect(options, callback),
-      headersTimeout: SEND_MS,
-      bodyTimeout: SEND_MS,
+      headersTimeout: SEND_TIMEOUT.ms,
+      bodyTimeout: SEND_TIMEOUT.ms,
     });
     this.path = pathname + search;
     this.secret = secret;
@@ -41,7 +41,7 @@ export class HttpSender implements SinkSender {
           ...(this.secret !== null && { authorization: `Bearer ${this.secret}` }),
         },
         body: `${body}\n`,
-        signal: AbortSignal.timeout(SEND_MS),
+        signal: AbortSignal.timeout(SEND_TIMEOUT.ms),
       });
       status = response.statusCode;
       await response.body.dump({ limit: MAX_BYTES });

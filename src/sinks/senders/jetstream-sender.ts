@@ -8,7 +8,14 @@ import {
 import { resolveAllowed } from '../../proxy/upstream/upstream-connector.js';
 import type { SinkAccess } from '../sink-secrets.service.js';
 import { connectionError } from './connection-error.js';
-import { excerpt, OPEN_MS, SEND_MS, SinkError, type SinkMessage, type SinkSender } from './sink-sender.js';
+import {
+  excerpt,
+  OPEN_TIMEOUT,
+  SEND_TIMEOUT,
+  SinkError,
+  type SinkMessage,
+  type SinkSender,
+} from './sink-sender.js';
 
 /** Below the 1 MB that a server accepts by default, with one row of the largest size. */
 const FORMAT = { rows: 500, bytes: 700_000, lines: 'objects' } as const;
@@ -48,18 +55,18 @@ export class JetStreamSender implements SinkSender {
         // Other servers of the cluster may have addresses that are not allowed.
         ignoreClusterUpdates: true,
         reconnect: false,
-        timeout: OPEN_MS,
+        timeout: OPEN_TIMEOUT.ms,
         name: 'postern',
         ...(isSecure && {
           tls: { servername: hostname.replace(/^\[|\]$/g, '') } as ConnectionOptions['tls'],
         }),
         ...authentication(secret),
       });
-      const manager = await jetstreamManager(connection, { timeout: OPEN_MS });
+      const manager = await jetstreamManager(connection, { timeout: OPEN_TIMEOUT.ms });
       const stream = await findStream(connection, manager, subject);
       return new JetStreamSender(
         connection,
-        jetstream(connection, { timeout: SEND_MS }),
+        jetstream(connection, { timeout: SEND_TIMEOUT.ms }),
         manager,
         stream,
         subject,
@@ -74,7 +81,7 @@ export class JetStreamSender implements SinkSender {
     try {
       await this.client.publish(this.subject, body, {
         msgID: id,
-        timeout: SEND_MS,
+        timeout: SEND_TIMEOUT.ms,
         expect: { streamName: this.stream },
       });
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { MessageFormat } from '../sink-rows.js';
+import { patience } from '../../platform/patience.js';
 
 /** Rows for a sink. The same rows have the same ID each time they are sent. */
 export interface SinkMessage {
@@ -8,8 +9,8 @@ export interface SinkMessage {
 }
 
 /** How long a sink may take for one message, and for the start of a connection. */
-export const SEND_MS = 60_000;
-export const OPEN_MS = 15_000;
+export const SEND_TIMEOUT = patience('a message to a sink', 60_000);
+export const OPEN_TIMEOUT = patience('a connection to a sink', 15_000);
 
 /** Sends messages to one sink, one after the other. */
 export interface SinkSender {

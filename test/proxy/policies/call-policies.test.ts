@@ -4,7 +4,7 @@ import { KeyLookupService } from '../../../src/auth/key-lookup.service.js';
 import { defineGatewayError, GatewayError } from '../../../src/errors/gateway-error.js';
 import { CallPolicies } from '../../../src/proxy/policies/call-policies.js';
 import { CallPolicy } from '../../../src/proxy/policies/call-policy.js';
-import { GatheringMemory, PACE } from '../../../src/proxy/stages/gathering.js';
+import { GatheringMemory } from '../../../src/proxy/stages/gathering.js';
 import { PoliciesModule } from '../../../src/proxy/policies/policies.module.js';
 import type { PolicyCall } from '../../../src/proxy/policies/policy-call.js';
 import type { CallTicket, FinishedCall } from '../../../src/request-log/finished-call.js';
@@ -12,6 +12,7 @@ import { RequestLogService } from '../../../src/request-log/request-log.service.
 import { addToApp } from '../../support/app-modules.js';
 import { eventually, timePasses } from '../../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
+import { setPatience } from '../../support/patience.js';
 import { RawClient, request } from '../../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, STREAM_HEAD } from '../../support/raw-provider.js';
 import { Scrape } from '../../observability/scrape.js';
@@ -485,14 +486,13 @@ describe.each([
   });
 
   it('rejects with 408 a body that arrives too slowly, however often a byte of it comes', async () => {
-    const { startMs } = PACE;
-    PACE.startMs = 1_000;
+    const restore = setPatience(1 / 60, 'a gathered body');
     const slow = await RawClient.connect(postern.port);
     slow.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 8192')));
     const bytes = setInterval(() => slow.send(' '), 100);
     const reply = await slow.answer();
     clearInterval(bytes);
-    PACE.startMs = startMs;
+    restore();
     slow.destroy();
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([408, 'request_timeout']);
     expect(reply.body.toString()).toContain('at least 64 kbit/s');
@@ -500,12 +500,11 @@ describe.each([
   });
 
   it('rejects with 408 a body that pauses, sooner than CLIENT_IDLE_TIMEOUT_MS if that is long', async () => {
-    const { idleMs } = PACE;
-    PACE.idleMs = 300;
+    const restore = setPatience(1 / 400, 'the next bytes of a gathered body');
     const slow = await RawClient.connect(postern.port);
     slow.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 8192'), 'half'));
     expect((await slow.answer()).status).toBe(408);
-    PACE.idleMs = idleMs;
+    restore();
     slow.destroy();
   });
 });

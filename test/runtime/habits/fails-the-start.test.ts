@@ -18,6 +18,7 @@ import { AdminController } from '../../../src/admin/admin-controller.js';
 import { Team } from '../../../src/teams/team.entity.js';
 import { addToApp } from '../../support/app-modules.js';
 import { startTestGateway } from '../../support/gateway.js';
+import { setPatience } from '../../support/patience.js';
 
 /* What would do something else than it seems to, in silence, ends the start with the remedy. */
 
@@ -137,5 +138,6 @@ class Failing implements OnModuleInit {
 }
 
 it('reports the error of a start although the hook of a module hangs', async () => {
+  setPatience(0.05, 'the end of a failed start');
   await expect(startWith({ providers: [Hanging, Failing] })).rejects.toThrow('not today');
 });

@@ -17,6 +17,7 @@ module.exports = class ProcessEnvironment {
   constructor({ projectConfig }) {
     this.moduleMocker = new ModuleMocker(globalThis);
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+    this.patience = projectConfig.testEnvironmentOptions.patience;
     const { env, exitCode } = process;
     const cwd = process.cwd();
     const exit = process.exit;
@@ -39,6 +40,8 @@ module.exports = class ProcessEnvironment {
   }
 
   async setup() {
+    // src/platform/patience.ts. The catalog is loaded by a thread that gets its turn late on a busy machine.
+    globalThis[Symbol.for('postern.patience')] = { '*': this.patience, 'prices of a batch': 240 };
     globalThis.testFailed = false;
   }
 

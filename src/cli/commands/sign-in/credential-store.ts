@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { userFolder } from '../../../config/user-folder.js';
 import { FolderLock } from '../../../platform/folder-lock.js';
+import { patience } from '../../../platform/patience.js';
 import { CliError } from '../../cli-error.js';
 
 /** What this user has of one gateway. */
@@ -22,7 +23,7 @@ export interface StoredSignIn {
 type Stored = [url: string, signIn: StoredSignIn][];
 
 const LOCK_EVERY_MS = 50;
-const LOCK_MS = 30_000;
+const LOCK = patience('another command with these sign-ins', 30_000);
 
 /** The sign-ins of this user, in a file that only they can read. */
 export class CredentialStore {
@@ -73,7 +74,7 @@ export class CredentialStore {
   async alone<T>(work: () => Promise<T>): Promise<T> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const lock = new FolderLock(join(this.folder, 'lock'));
-    const until = Date.now() + LOCK_MS;
+    const until = Date.now() + LOCK.ms;
     for (let holder = await lock.take(); holder !== null; holder = await lock.take()) {
       if (Date.now() > until)
         throw new CliError(`Another postern (process ${holder.pid}) is busy with your sign-ins. Try again.`);

@@ -1,9 +1,10 @@
 import { packageVersion } from '../../../platform/package-root.js';
+import { patience } from '../../../platform/patience.js';
 import { UnreachableError, whyUnreachable } from '../../api.js';
 import { CliError } from '../../cli-error.js';
 import { text as printable } from '../../table.js';
 
-const TIMEOUT_MS = 15_000;
+const TIMEOUT = patience('a gateway at a sign-in', 15_000);
 
 /** An error of RFC 6749 5.2, or of the gateway as to any call (`x-gateway-error`). */
 export class OauthResponseError extends CliError {
@@ -88,7 +89,7 @@ async function fetchJson(
     // A redirect could lead a token elsewhere.
     response = await fetch(url, {
       redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(TIMEOUT.ms),
       // The page on which the person confirms shows it.
       headers: { 'user-agent': `postern/${packageVersion()}` },
       ...init,
