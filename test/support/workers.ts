@@ -10,5 +10,6 @@ export async function workersOf(pid: number): Promise<number[]> {
       async (child) => [child, await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')] as const,
     ),
   );
-  return lines.filter(([, line]) => line.includes('start.js')).map(([child]) => child);
+  // As shipped, or by way of preloaded.mjs.
+  return lines.filter(([, line]) => /start\.js|preloaded\.mjs/.test(line)).map(([child]) => child);
 }
