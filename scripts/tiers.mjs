@@ -2,7 +2,7 @@
 // scripts/check.mjs and test/architecture/tiers.test.ts.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from './files.mjs';
+import { read, root } from './files.mjs';
 
 /** Without POSTERN_TEST_FULL=1: they install hundreds of megabytes. */
 const LARGE = ['test/docs/site', 'test/identity/clients/', 'test/policies-by-url/presidio'];
@@ -67,6 +67,20 @@ export const TIERS = {
       'test/wire/aborts.test.ts',
       'test/wire/flat-memory.processes.ts',
     ],
+  },
+  fuzz: {
+    command: 'npm run test:fuzz',
+    endings: [],
+    workers: 8,
+    isByHand: true,
+    isFull: true,
+    what: 'with random cases',
+    get also() {
+      const random = /from '\S*\/(support\/property|random)\.js'/;
+      return [...testFiles().keys()].filter(
+        (path) => path.startsWith('test/fuzz/') || random.test(read(path)),
+      );
+    },
   },
   // SINK_ROWS     rows of the proof (1000000), and of the rate up to 400000
   // SINK_KILLS    processes killed while they are sent (20)

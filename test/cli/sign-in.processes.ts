@@ -106,7 +106,7 @@ it('deletes the tokens of a gateway at which people cannot sign in any more, and
   const [, signIn] = home.only();
   for (const base of [off.url, `${off.url}/p/default`]) {
     const there = { ...signIn, revocationEndpoint: `${base}/oauth/revoke` };
-    home.store(base!, there);
+    home.store(base, there);
     const { code, stdout } = await run('sign-out');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Deleted the tokens of .*it did not end them: they work until they expire/);
