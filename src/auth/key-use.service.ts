@@ -3,8 +3,7 @@ import { Interval } from '@nestjs/schedule';
 import { DataSource } from 'typeorm';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
-import { withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { patience, withTimeout } from '../platform/patience.js';
 import type { Grant } from './caller.js';
 
 const WRITE_MS = 10_000;

@@ -6,8 +6,7 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { clientOptions } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
 import { DatabaseService } from './database.service.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { CLOSE_TIMEOUT, patience, withTimeout } from '../platform/patience.js';
 import { describeError } from '../errors/describe-error.js';
 
 /** A notification may be lost, so the counters are also polled this often. */

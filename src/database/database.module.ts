@@ -13,7 +13,7 @@ import {
 import { DatabaseNotReadyError } from './database-not-ready-error.js';
 import { SETTINGS } from '../config/config.module.js';
 import { directUrl, type Settings } from '../config/settings.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 import { dataSourceOptions } from './data-source-options.js';
 import { ChangeFeed } from './change-feed.js';
 import { DatabaseService } from './database.service.js';

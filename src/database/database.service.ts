@@ -5,7 +5,7 @@ import { cliCommand } from '../platform/cli-command.js';
 import { InjectSettings } from '../config/config.module.js';
 import { featuresIn } from '../config/features.js';
 import { directUrl, type Settings } from '../config/settings.js';
-import { withTimeout } from '../platform/with-timeout.js';
+import { withTimeout } from '../platform/patience.js';
 import { permanentError, PermanentDatabaseError } from './permanent-database-error.js';
 import { checkConnections } from './check-connections.js';
 import { describeError } from '../errors/describe-error.js';

@@ -3,8 +3,7 @@ import type pg from 'pg';
 import { CannotExecuteNotConnectedError, DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { CLOSE_TIMEOUT, patience, withTimeout } from '../platform/patience.js';
 import { openPooled } from './open-pool.js';
 
 /** A look-up that takes longer than this fails with 503. */

@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import type pg from 'pg';
 import { clientOptions, type Purpose } from './data-source-options.js';
 import { GatewayClient } from './gateway-client.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 
 /** A service's own connection to Postgres: opened when needed, closed on the first error. */
 export class RenewedConnection {

@@ -5,7 +5,7 @@ import { DataSource } from 'typeorm';
 import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 import { DatabaseService } from './database.service.js';
 import { ReplicaJobs } from './replica-jobs.service.js';
 

@@ -1,6 +1,6 @@
 import { setImmediate as afterThisTick } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 import {
   type FoundCached,
   IdempotencyRecords,

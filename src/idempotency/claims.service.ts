@@ -1,8 +1,7 @@
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { GatewayError } from '../errors/gateway-error.js';
 import type { Owner } from './fair-shares.js';
-import { withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { patience, withTimeout } from '../platform/patience.js';
 import { Claim } from './claim.js';
 import { ClaimStore } from './claim-store.service.js';
 

@@ -5,8 +5,7 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { openPooled } from '../database/open-pool.js';
 import { Regressions } from '../regressions/regressions.service.js';
 import type { Owner } from './fair-shares.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { CLOSE_TIMEOUT, patience, withTimeout } from '../platform/patience.js';
 import { LIFE, type LostRecord, putBackAbandoned, putBackHeld } from './lost-records.js';
 
 /** Responses of up to 8 MiB are stored through it. A claim that takes longer than the timeout is rejected. */

@@ -9,7 +9,7 @@ import { ReplicaJobs } from '../database/replica-jobs.service.js';
 import type { ResponseUsage } from '../bodies/usage/token-usage.js';
 import { describeError } from '../errors/describe-error.js';
 import { SecretBoxError } from '../platform/secret-box.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 import type { Provider } from '../providers/provider.js';
 import { ProviderReader } from '../providers/provider-reader.js';
 import { ProvidersService } from '../providers/providers.service.js';

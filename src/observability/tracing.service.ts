@@ -6,8 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { describeError } from '../errors/describe-error.js';
 import { FinishedCalls } from '../request-log/finished-calls.js';
 import { startOf } from '../request-log/column-domains.js';
-import { withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { patience, withTimeout } from '../platform/patience.js';
 import { callSpan, parentOf } from './call-span.js';
 
 /** A collector that hangs must not keep the process from ending. */

@@ -11,7 +11,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
 import { GatewayError } from '../errors/gateway-error.js';
 import { matchesPattern } from '../limits/model-pattern.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 import { POLICY_UNAVAILABLE } from './decision/errors.js';
 import { type Question, type ReceiverResponse, type Rule, Rules } from './decision/rule.js';
 import { PolicyReceiver } from './policy-receiver.js';

@@ -6,8 +6,7 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { ADVISORY_LOCKS } from '../database/advisory-locks.js';
 import { openPool } from '../database/open-pool.js';
 import { formatDecimal, parseDecimal } from '../platform/decimal.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { CLOSE_TIMEOUT, patience, withTimeout } from '../platform/patience.js';
 import { startOf } from '../request-log/column-domains.js';
 import type { LogRow } from '../request-log/columns.js';
 import {

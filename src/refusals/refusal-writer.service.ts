@@ -9,7 +9,7 @@ import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
 import type { GatewayError } from '../errors/gateway-error.js';
 import { MetricsService } from '../observability/metrics.service.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 import type { GatewayHttpAdapter } from '../proxy/http/gateway-http.adapter.js';
 import { text } from '../request-log/column-domains.js';
 import { type Count, merged, recent, RefusalCounts, type Reason } from './refusal-counts.js';

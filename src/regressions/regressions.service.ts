@@ -5,7 +5,7 @@ import { directUrl, type Settings } from '../config/settings.js';
 import { ChangeFeed, type CheckResult } from '../database/change-feed.js';
 import { Recovery, type Current } from './recovery.js';
 import { describeError } from '../errors/describe-error.js';
-import { withTimeout } from '../platform/with-timeout.js';
+import { withTimeout } from '../platform/patience.js';
 import { Cursors } from './cursors.js';
 import type { RegressionState } from './database-regression.entity.js';
 import { compareRuns, type Comparison, knownFrom, type KnownRun, split, without } from './known-runs.js';

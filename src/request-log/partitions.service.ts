@@ -8,8 +8,7 @@ import { clientOptions } from '../database/data-source-options.js';
 import { GatewayClient } from '../database/gateway-client.js';
 import { describeError } from '../errors/describe-error.js';
 import { DatabaseService } from '../database/database.service.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { CLOSE_TIMEOUT, patience, withTimeout } from '../platform/patience.js';
 import { createDaysAhead, dropExpired } from './partitions.js';
 
 const QUERY_TIMEOUT = patience('a statement about partitions', 30_000);

@@ -4,8 +4,7 @@ import type { Scope } from '../admin/access/access.js';
 import { InjectSettings } from '../config/config.module.js';
 import { directUrl, type Settings } from '../config/settings.js';
 import { openPool } from '../database/open-pool.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
-import { patience } from '../platform/patience.js';
+import { CLOSE_TIMEOUT, patience, withTimeout } from '../platform/patience.js';
 
 /** A page of the console asks several questions at once: the later ones wait until the others are answered. */
 const PATIENT = {

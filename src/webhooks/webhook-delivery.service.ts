@@ -5,7 +5,7 @@ import { InjectSettings } from '../config/config.module.js';
 import type { Settings } from '../config/settings.js';
 import { DatabaseService } from '../database/database.service.js';
 import { describeError } from '../errors/describe-error.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../platform/patience.js';
 import { messageOf, type StoredEvent } from './webhook-message.js';
 import { WebhookSecrets } from './webhook-secrets.service.js';
 import { type Attempt, WebhookSender } from './webhook-sender.service.js';

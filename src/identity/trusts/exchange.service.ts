@@ -7,7 +7,7 @@ import type { Settings } from '../../config/settings.js';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
 import { keptAddress, networkOf } from '../../platform/client-address.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../../platform/patience.js';
 import { checkClaims, namedClaims } from './check-claims.js';
 import { RejectedToken, readIdentityToken } from './identity-token.js';
 import { issueToken } from './issued-tokens.js';

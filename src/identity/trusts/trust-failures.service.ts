@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { v7 as uuidv7 } from 'uuid';
 import { DatabaseService } from '../../database/database.service.js';
 import { describeError } from '../../errors/describe-error.js';
-import { CLOSE_TIMEOUT, withTimeout } from '../../platform/with-timeout.js';
+import { CLOSE_TIMEOUT, withTimeout } from '../../platform/patience.js';
 
 const EVERY_MS = 2_000;
 /** Failures that are kept of each trust. */

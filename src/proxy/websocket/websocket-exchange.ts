@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { GatewayError } from '../../errors/gateway-error.js';
-import { withTimeout } from '../../platform/with-timeout.js';
-import { patience } from '../../platform/patience.js';
+import { patience, withTimeout } from '../../platform/patience.js';
 import type { Outcome } from '../../request-log/outcome.js';
 import type { Call } from '../call.js';
 import { Exchange } from '../exchange/exchange.js';

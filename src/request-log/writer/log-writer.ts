@@ -17,8 +17,7 @@ import { weightOf } from '../log-row.js';
 import { FailingSpell } from '../../platform/failing-spell.js';
 import { OutageLog } from './outage-log.js';
 import { type Priceable, priceOnce, ROW_PRICER, type RowPricer } from './row-pricer.js';
-import { withTimeout } from '../../platform/with-timeout.js';
-import { patience } from '../../platform/patience.js';
+import { patience, withTimeout } from '../../platform/patience.js';
 
 /** A batch takes some 20 ms. */
 const QUERY_TIMEOUT = patience('a batch of rows', 10_000);
