@@ -26,7 +26,7 @@ const REACHED = [
   { changed: /^src\//, tiers: ['processes'] },
   { changed: /^src\//, tiers: ['tools'], folders: ['test/packaging/package.tools.ts'] },
   {
-    changed: /^(bin|scripts|templates|src\/(testing|client))\/|^src\/index\.ts$|^eslint\.config\.js$/,
+    changed: /^(bin|scripts|templates|src\/(testing|client))\/|^src\/index\.ts$|^\.oxlintrc\.json$/,
     tiers: ['tools'],
   },
   { changed: /^(console\/|openapi\.json$)/, tiers: ['browser'] },

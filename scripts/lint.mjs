@@ -1,5 +1,5 @@
-// `npm run lint`: ESLint, Prettier and TypeScript, which only check what changed (their caches are in
-// node_modules/.cache). `--fix` (`npm run format`) fixes what can be fixed.
+// `npm run lint`: Oxlint (.oxlintrc.json), Oxfmt (.oxfmtrc.json) and TypeScript, which only checks what changed (its caches
+// are in node_modules/.cache). `--fix` (`npm run format`) fixes what can be fixed.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { runNode } from './child.mjs';
@@ -10,19 +10,13 @@ const at = (...parts) => join(root, 'node_modules', ...parts);
 const fix = process.argv.includes('--fix');
 
 const run = (tool, ...args) => runNode([tool, ...args], { cwd: root });
-const cached = (name) => ['--cache', '--cache-strategy=content', `--cache-location=${at('.cache', name)}`];
-const eslint = () =>
-  run(at('eslint', 'bin', 'eslint.js'), '.', ...cached('eslint/'), ...(fix ? ['--fix'] : []));
-const prettier = () =>
-  run(
-    at('prettier', 'bin', 'prettier.cjs'),
-    '.',
-    ...cached('prettier/.prettier-cache'),
-    '--log-level=warn',
-    fix ? '--write' : '--check',
-  );
-// Also the types: what runs is compiled without looking at them. TypeScript 7 checks them in a quarter of the time of
-// TypeScript 6, whose API typescript-eslint needs.
+const oxlint = (...args) => run(at('oxlint', 'bin', 'oxlint'), ...args, ...(fix ? ['--fix'] : []));
+/** With types, but for packages of their own, which may not be installed. */
+const lint = async () =>
+  Math.max(await oxlint('--type-aware', 'src', 'migrations', 'test'), await oxlint('console', 'templates'));
+const oxfmt = () => run(at('oxfmt', 'bin', 'oxfmt'), fix ? '--write' : '--check');
+// Also the types: what runs is compiled without looking at them. Oxlint could check them too, but only in files that it
+// lints: not in those that are generated.
 const tsc = (project, name) =>
   run(
     at('typescript-7', 'bin', 'tsc'),
@@ -54,11 +48,11 @@ async function tscOfConsole() {
 
 await main(async () => {
   await prepare({ build: false, all: true });
-  // Both, whatever the first finds: an error that ESLint cannot fix must not leave files unformatted.
-  if (fix) return Math.max(await eslint(), await prettier());
+  // Both, whatever the first finds: an error that Oxlint cannot fix must not leave files unformatted.
+  if (fix) return Math.max(await lint(), await oxfmt());
   const codes = await Promise.all([
-    eslint(),
-    prettier().then(async (code) => (await tsc(root, 'tsc')) || (await tscOfConsole()) || code),
+    lint(),
+    oxfmt().then(async (code) => (await tsc(root, 'tsc')) || (await tscOfConsole()) || code),
   ]);
   return Math.max(...codes);
 });

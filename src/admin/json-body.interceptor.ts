@@ -53,7 +53,7 @@ function read(req: Request, res: Response, parseJson: ReturnType<typeof express.
   return new Promise((resolve, reject) => {
     parseJson(req, res, (error?: unknown) => {
       if (error === undefined) resolve();
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the parser's own error
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the parser's own error
       else reject(error);
     });
   });

@@ -28,7 +28,8 @@ export type Env = Readonly<
  */
 export type PosternOptions = {
   readonly [Name in Exclude<EnvVariable, 'MODULES'> as CamelCase<Name>]?:
-    string | Extract<Values[Name], string | number>;
+    | string
+    | Extract<Values[Name], string | number>;
 };
 
 const GENERATES_SECRETS = 'npm run init:env generates secrets';

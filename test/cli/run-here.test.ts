@@ -16,7 +16,7 @@ const surroundings = () => [
   process.stdout,
   process.stderr,
   process.exitCode,
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
+  // oxlint-disable-next-line typescript/unbound-method -- compared, not called
   process.exit,
   console,
   Logger['staticInstanceRef'],

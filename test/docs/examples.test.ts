@@ -1,6 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { format, resolveConfig } from 'prettier';
 import { read, ROOT } from './pages.js';
 
 const MODULES = 'docs/develop/modules.md';
@@ -19,19 +19,19 @@ it('finds the examples', () => {
 });
 
 /** As in an application, where migrations have a folder of their own; internals are for a clone. */
-const shown = async (name: string) => {
-  const filepath = join(ROOT, 'src', name);
+const shown = (name: string) => {
   const text = read(join(EXAMPLES, name))
     .replace(/(?:\.\.\/)+src\/testing\/index\.js/, 'postern/testing')
     .replace('../../../src/index.js', 'postern')
     .replaceAll('../../../src/', '../')
     .replace(/'\.\/(?=\d{13}-)/, "'../migrations/");
   // The names of shorter files may fit on one line.
-  return format(text, { ...(await resolveConfig(filepath)), filepath });
+  const oxfmt = [join(ROOT, 'node_modules/oxfmt/bin/oxfmt'), '--stdin-filepath', join('src', name)];
+  return execFileSync(process.execPath, oxfmt, { cwd: ROOT, input: text, encoding: 'utf8' });
 };
 
-it.each(files)('a page shows %s, formatted as the linter wants it', async (name) => {
-  expect(read(PAGES[name] ?? MODULES)).toContain(`\`\`\`ts\n${await shown(name)}\`\`\``);
+it.each(files)('a page shows %s, formatted as the linter wants it', (name) => {
+  expect(read(PAGES[name] ?? MODULES)).toContain(`\`\`\`ts\n${shown(name)}\`\`\``);
 });
 
 it('the recipes import of the gateway only postern, but for a command and what stands in for an internal', () => {

@@ -21,7 +21,7 @@ export function requestsMarked(mark: string, auth: string): Buffer[] {
     `POST ${chat} HTTP/1.0\r\n${auth}\r\n${sized}\r\n\r\n${text}`,
     head('POST /v1/chat/completions', 'Content-Length: 0'),
     head(`POST ${chat}`, 'X-Large: ' + 'x'.repeat(2_000), sized) + text,
-  ].map((message) => Buffer.from(message, 'latin1')); // prettier-ignore
+  ].map((message) => Buffer.from(message, 'latin1')); // oxfmt-ignore
 }
 
 /** Valid answers of many forms, each with its own mark in a header and in the body. */
@@ -45,5 +45,5 @@ export function answersMarked(mark: string): Buffer[] {
     head('200 OK', 'Content-Encoding: gzip', 'Connection: keep-alive', 'Keep-Alive: timeout=5', sized) + text,
     head('500 ', 'Set-Cookie: a=b', 'WWW-Authenticate: a', 'WWW-Authenticate: b', sized) + text,
     head('200 OK', 'Content-Length: 0'),
-  ].map((message) => Buffer.from(message, 'latin1')); // prettier-ignore
+  ].map((message) => Buffer.from(message, 'latin1')); // oxfmt-ignore
 }

@@ -11,7 +11,7 @@ const TOKENS = [
   ...['HTTP/1.1', 'HTTP/1.0', 'HTTP/0.9', 'HTTP/2.0', ' HTTP/1.1\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', 'HTTP/1.1 100 Continue\r\n\r\n'],
   ...['HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n', '204', '304', '100', '099', '999'],
   ...['GET ', 'HEAD ', 'POST ', 'CONNECT ', 'TRACE ', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '/../', '%2e%2e/', '//', 'http://other/', '*'],
-].map((token) => Buffer.from(token, 'latin1')); // prettier-ignore
+].map((token) => Buffer.from(token, 'latin1')); // oxfmt-ignore
 
 type Mutation = (bytes: Buffer, random: Random, other: Buffer) => Buffer;
 

@@ -9,15 +9,15 @@ describe('npm run lint', () => {
     checkout = new Checkout('');
     // Installs, which removes what is in node_modules.
     await checkout.start('lint.mjs', ['--fix']).ended;
-    for (const tool of ['eslint/bin/eslint.js', 'prettier/bin/prettier.cjs', 'typescript-7/bin/tsc'])
+    for (const tool of ['oxlint/bin/oxlint', 'oxfmt/bin/oxfmt', 'typescript-7/bin/tsc'])
       checkout.write(`node_modules/${tool}`, '');
   });
   afterEach(() => checkout.remove('.'));
 
-  it('formats the files also if ESLint finds something that it cannot fix (npm run format)', async () => {
-    checkout.write('node_modules/eslint/bin/eslint.js', 'process.exit(1);');
+  it('formats the files also if Oxlint finds something that it cannot fix (npm run format)', async () => {
+    checkout.write('node_modules/oxlint/bin/oxlint', 'process.exit(1);');
     checkout.write(
-      'node_modules/prettier/bin/prettier.cjs',
+      'node_modules/oxfmt/bin/oxfmt',
       "require('node:fs').writeFileSync('formatted', process.argv.join(' '));",
     );
     const { code } = await checkout.start('lint.mjs', ['--fix']).ended;

@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { check, resolveConfig } from 'prettier';
 
 const ROOT = resolve(__dirname, '../..');
 const COPIED = [
-  '.prettierrc.json',
+  '.oxfmtrc.json',
   '.swcrc',
   'migrations',
   'package.json',
@@ -82,10 +81,10 @@ it('on a fresh clone, migration:generate writes the migration of an entity and l
   const list = await read('src/database/migrations.ts');
   expect(list).toContain(`import { ${name} } from '../../migrations/${file!.replace(/ts$/, 'js')}';\n`);
   expect(list).toMatch(new RegExp(`  ${name},\n];\n$`));
-  for (const path of [`migrations/${file}`, 'src/database/migrations.ts']) {
-    const options = await resolveConfig(join(folder, path));
-    expect([path, await check(await read(path), { ...options, filepath: path })]).toEqual([path, true]);
-  }
+  const changed = [`migrations/${file}`, 'src/database/migrations.ts'];
+  const oxfmt = [join(ROOT, 'node_modules/oxfmt/bin/oxfmt'), '--list-different', ...changed];
+  const { stdout, status } = spawnSync(process.execPath, oxfmt, { cwd: folder, encoding: 'utf8' });
+  expect([stdout, status]).toEqual(['', 0]);
 });
 
 it('then there is nothing left to generate', async () => {

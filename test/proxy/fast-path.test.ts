@@ -222,7 +222,7 @@ it('is used beside middleware for other paths', async () => {
 /** Asks somebody else about the caller. */
 @Injectable()
 class AskingGuard extends GatewayKeyGuard {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as the return type of AuthGuard
+  // oxlint-disable-next-line typescript/no-explicit-any -- as the return type of AuthGuard
   override handleRequest<T>(error: Error | null, caller: T | null, _?: object, on?: ExecutionContext): any {
     const known = super.handleRequest(error, caller);
     const { headers } = on!.switchToHttp().getRequest<Request>();

@@ -69,7 +69,7 @@ export const ODD_REQUESTS: [what: string, bytes: string][] = [
   ['h2c', post(['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk', 'Content-Length: 5'])],
   ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + INNER],
   ['empty lines first', '\r\n\r\n' + INNER],
-]; // prettier-ignore
+]; // oxfmt-ignore
 
 /** What the gateway forwards although nginx does not, each with its reason; the test fails when one is no longer so. */
 export const NGINX_IS_STRICTER = new Set([

@@ -18,7 +18,7 @@ describe('rejected targets', () => {
   'x%2f..', '..%2fx', '..%2Fx', 'x%2f..%2fx', '..%5cx', 'x%5c..', '%2e%2e%2f', '%2e%2e%5c', '..%252fx', '..%255cx',
   '%252e%252e%252f', '%2e%252e%2f', 'x%2f.', 'x%5c%2e%2e%2fx', '..%2f..%2f..%2fadmin%2fv1%2fkeys',
   '..%00', '%2e%2e%00x', '.%09.', '%2e%0a%2e', '..%0d', '..%2500',
-]; // prettier-ignore
+]; // oxfmt-ignore
 
   it.each(DOT_SEGMENTS)('rejects the segment %s in every place', async (segment) => {
     for (const target of [

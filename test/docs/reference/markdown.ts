@@ -1,4 +1,4 @@
-/** A Markdown table as prettier lays it out. */
+/** A Markdown table as Oxfmt lays it out. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
   const widths = head.map((_, i) => Math.max(3, ...cells.map((row) => row[i]!.length)));

@@ -8,7 +8,10 @@ import { budgetKind } from './limit-options.js';
 
 /** As limits are filtered. */
 type Owner =
-  { team: string } | { key: string } | { scope: 'installation' } | { scope: 'group'; group: string };
+  | { team: string }
+  | { key: string }
+  | { scope: 'installation' }
+  | { scope: 'group'; group: string };
 
 /** Says of new budgets from when they count, and what they count already. */
 export async function noteBefore(
