@@ -10,7 +10,7 @@ const LARGE = ['test/docs/site', 'test/identity/clients/', 'test/policies-by-url
 /**
  * `endings`: of the files' names. `workers`: how many files run at once. `isFull`: with POSTERN_TEST_FULL=1, which is many
  * times as much and uses the disk. `patience`: what the gateway's own time limits are multiplied by
- * (src/platform/patience.ts). `also`: files of other tiers that run here in full.
+ * (src/platform/patience.ts), if not by 20. `also`: files of other tiers that run here in full.
  *
  * Those of `.ci/run` and `npm run check` first, in their order.
  */
@@ -134,7 +134,6 @@ export function jestOptions(names) {
     ]),
     testPathIgnorePatterns: ['/node_modules/', ...tiers.flatMap(({ without = [] }) => without)],
     maxWorkers: Math.min(...tiers.map(({ workers }) => workers)),
-    // 20: what is no test of a time limit does not reach it.
     testEnvironmentOptions: { patience: Math.min(...tiers.map(({ patience = 20 }) => patience)) },
   };
 }

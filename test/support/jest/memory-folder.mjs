@@ -23,7 +23,7 @@ export async function makeMemoryFolder() {
 }
 
 /** What killed runs have left would take memory until the next boot. */
-async function removeLeftovers() {
+export async function removeLeftovers() {
   for (const name of await readdir(SHARED_MEMORY)) {
     const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split('-')[0]) : NaN;
     if (pid > 0 && !isAlive(pid)) await rm(`${SHARED_MEMORY}/${name}`, { recursive: true, force: true });
