@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.js';
 import { FULL } from '../support/scale.js';
 import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { addRule, chargedUsd, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
-import type { Report, Work } from './spender.js';
+import type { Work } from './spender.js';
 import { spend } from './spenders.js';
 
 let database: TestDatabase;
@@ -53,18 +53,10 @@ async function holders(rule: string): Promise<number> {
   return rows.length;
 }
 
-/** Returns what processes hold whose last exchange failed: the machine was too busy for it. */
-async function forgetFailed(reports: (Report | null)[]): Promise<void> {
-  for (const report of reports)
-    if (report !== null && report.unreturned !== null)
-      await database.query('SELECT limit_forget($1)', [report.unreturned]);
-}
-
 /** @returns what is charged by now, all of which is part of what is spent */
 async function spendUntilRejected(rule: string, processes: LedgerSettings[], costs: Work) {
   const spenders = await spend(processes, costs);
   const reports = await Promise.all(spenders.map(({ done }) => done));
-  await forgetFailed(reports);
   const charged = await chargedUsd(database);
   const meter = await meterOf(database, rule);
   const errors = reports.flatMap((report) => report!.errors);
@@ -115,7 +107,6 @@ describe.each([
     }
     const reports = await Promise.all([...killed, ...others].map(({ done }) => done));
     expect(reports.map((report) => report?.errors ?? null)).toEqual([null, null, [], []]);
-    await forgetFailed(reports);
     // What the dead held is not free for others until their calls are charged.
     expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
 

@@ -3,7 +3,7 @@ import type { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { setPatience } from '../support/patience.js';
-import { callOnce as call, Ledgers, rejectionOnce as rejection, usd, written } from './ledgers.js';
+import { call, Ledgers, rejection, usd, written } from './ledgers.js';
 import { addRule, chargedUsd, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
 setPatience(0.2, 'exchanges that fail', 'what calls have not used');

@@ -10,7 +10,6 @@ import type { DatabaseService } from '../../src/database/database.service.js';
 import { usdOf } from '../../src/limit-rules/usd.js';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import type { CallReservation, Counted } from '../../src/limits/ledger/ledger.js';
-import { LimitsUnavailableError } from '../../src/limits/ledger/limit-errors.js';
 import { RuleCache } from '../../src/limits/ledger/rule-cache.js';
 import type { Ticket } from '../../src/limits/ledger/ticket.js';
 import { dollarsOf } from '../../src/request-log/column-domains.js';
@@ -134,16 +133,6 @@ export class LedgerProcess {
     await this.writer.stop();
     await this.journal.close();
   }
-}
-
-/** A ledger whose exchanges succeed rejects no call as unchecked before this. */
-const UNCHECKED_MS = 4_000;
-
-/** Is this what rejects a call on a machine that is too busy for an exchange? @param askedAt when it was to be admitted */
-export function isOfBusyMachine(error: unknown, askedAt: number): boolean {
-  if (!(error instanceof LimitsUnavailableError)) return false;
-  // Its cause is the exchange that failed.
-  return error.cause instanceof Error || performance.now() - askedAt >= UNCHECKED_MS;
 }
 
 /** A call of an end user, by its hash, and of no session. */

@@ -6,25 +6,17 @@ import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { countedFor, type LedgerProcess, type LedgerSettings } from './ledger-process.js';
-import { call, Ledgers, patiently, rejection, usd, written } from './ledgers.js';
-import { ofExchanges } from './of-exchanges.js';
+import { call, Ledgers, rejection, usd, written } from './ledgers.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
 
 let ledgers: Ledgers;
 let database: TestDatabase;
-const begin = async () => {
+beforeEach(async () => {
   ledgers = await Ledgers.start();
   database = ledgers.database;
-};
-const again = async () => {
-  await ledgers.stop();
-  await begin();
-};
-beforeEach(begin);
+});
 afterEach(() => ledgers.stop());
 
-/** Again if an exchange has failed. */
-const exactly = (test: () => Promise<void>) => ofExchanges(() => ledgers.failedExchanges, again, test);
 const engine = (settings?: Partial<LedgerSettings>) => ledgers.engine(settings);
 
 it('exchanges the meters of thousands of end users in parts, and decides the calls of others meanwhile', async () => {
@@ -33,7 +25,7 @@ it('exchanges the meters of thousands of end users in parts, and decides the cal
   const at = await engine();
   const { ledger } = at;
   const admit = (user: number) =>
-    patiently(() => ledger.admit(ledger.rulesOf(TEAM, KEY)!, uuidv7(), countedFor(`user ${user}`), usd(USD)));
+    ledger.admit(ledger.rulesOf(TEAM, KEY)!, uuidv7(), countedFor(`user ${user}`), usd(USD));
   const calls = Array.from({ length: users }, async (_, i) => admit(i));
   const second = rejection(() => admit(0));
   const tickets = await Promise.all(calls);
@@ -43,24 +35,21 @@ it('exchanges the meters of thousands of end users in parts, and decides the cal
 });
 
 describe('a budget', () => {
-  it(
-    'admits calls without an await once the process holds some of it, and rejects them when it is spent',
-    exactly(async () => {
-      const rule = await addRule(database, 'usd', 'month', 10n * USD);
-      const at = await engine();
-      await call(at, USD);
-      // One second's worth was asked for together with what the first call needed.
-      for (let i = 0; i < 9; i++) await call(at, USD);
-      const { state } = await rejection(() => at.admit(TEAM, KEY, usd(USD)));
-      expect(state).toMatchObject({ amount: 10n * USD, retryAfterMs: null });
-      expect(state.rule.id).toBe(rule);
-      const now = new Date();
-      expect(state.resetsAt).toEqual(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)));
-      await written(at, 10);
-      await ledgers.stopEngine(at);
-      expect(await meterOf(database, rule)).toEqual({ subject: '', spent: 10n * USD, held: 0n, refused: 1n });
-    }),
-  );
+  it('admits calls without an await once the process holds some of it, and rejects them when it is spent', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const at = await engine();
+    await call(at, USD);
+    // One second's worth was asked for together with what the first call needed.
+    for (let i = 0; i < 9; i++) await call(at, USD);
+    const { state } = await rejection(() => at.admit(TEAM, KEY, usd(USD)));
+    expect(state).toMatchObject({ amount: 10n * USD, retryAfterMs: null });
+    expect(state.rule.id).toBe(rule);
+    const now = new Date();
+    expect(state.resetsAt).toEqual(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)));
+    await written(at, 10);
+    await ledgers.stopEngine(at);
+    expect(await meterOf(database, rule)).toEqual({ subject: '', spent: 10n * USD, held: 0n, refused: 1n });
+  });
 
   it('takes no exchange for a call within what is held', async () => {
     await addRule(database, 'usd', 'month', 1_000n * USD);
@@ -95,7 +84,7 @@ describe('a budget', () => {
     recalls.onRecall = () => {
       for (const ticket of tickets.splice(0)) ticket.release();
     };
-    const waiting = patiently(() => two.admit(TEAM, KEY, usd(3n * USD)));
+    const waiting = two.admit(TEAM, KEY, usd(3n * USD));
     expect(two.ledger.waitingCalls).toBe(1);
     await eventually(() => recalls.count > 0);
     const ticket = await waiting;
@@ -122,7 +111,7 @@ describe('a budget', () => {
     await eventually(async () => (await meterOf(database, rule)).spent === 5n * USD);
     // Spent, and still held by the call: nothing seems to be left.
     const before = at.ledger.exchange.counts.ok;
-    const admitted = patiently(() => at.admit(TEAM, KEY, usd(3n * USD)));
+    const admitted = at.admit(TEAM, KEY, usd(3n * USD));
     await eventually(() => at.ledger.exchange.counts.ok > before + 1);
     for (const rows of late) count(rows);
     (await admitted).release();
@@ -174,23 +163,20 @@ describe('a budget', () => {
     expect(await holdsOf(database, warns)).toBe(0n);
   });
 
-  it(
-    'for each end user stores nothing of those whose first call needs more than there is',
-    exactly(async () => {
-      const rule = await addRule(database, 'usd', 'day', USD, { scope: 'key_end_user' });
-      const at = await engine();
-      const set = at.ledger.rulesOf(TEAM, KEY)!;
-      const admit = (user: string, amount: bigint) =>
-        at.ledger.admit(set, uuidv7(), countedFor(user), usd(amount));
-      const { state } = await rejection(() => admit('ann', 2n * USD));
-      expect(state).toMatchObject({ used: 0n, amount: USD, needed: 2n * USD });
-      await admit('ben', USD);
-      await rejection(() => admit('ben', 2n * USD));
-      await eventually(async () => (await meterOf(database, rule)).refused === 1n);
-      expect(await database.query('SELECT subject FROM limit_meter')).toEqual([{ subject: 'ben' }]);
-      (await admit('ann', USD)).release();
-    }),
-  );
+  it('for each end user stores nothing of those whose first call needs more than there is', async () => {
+    const rule = await addRule(database, 'usd', 'day', USD, { scope: 'key_end_user' });
+    const at = await engine();
+    const set = at.ledger.rulesOf(TEAM, KEY)!;
+    const admit = (user: string, amount: bigint) =>
+      at.ledger.admit(set, uuidv7(), countedFor(user), usd(amount));
+    const { state } = await rejection(() => admit('ann', 2n * USD));
+    expect(state).toMatchObject({ used: 0n, amount: USD, needed: 2n * USD });
+    await admit('ben', USD);
+    await rejection(() => admit('ben', 2n * USD));
+    await eventually(async () => (await meterOf(database, rule)).refused === 1n);
+    expect(await database.query('SELECT subject FROM limit_meter')).toEqual([{ subject: 'ben' }]);
+    (await admit('ann', USD)).release();
+  });
 
   it('for each session ends it on all replicas, and another session goes on', async () => {
     const ofSession = { scope: 'key_session', scope_id: uuidv7(), owner_id: KEY };
@@ -342,7 +328,7 @@ describe('holds', () => {
     expect(recalls.count).toBeGreaterThan(0);
     // The call ends, and says so only when it is asked.
     recalls.onRecall = () => (stated = { used: 0, kept: 0, busy: 0 });
-    const late = await patiently(() => at.admit(TEAM, KEY, usd(3n))).finally(async () => {
+    const late = await Promise.resolve(at.admit(TEAM, KEY, usd(3n))).finally(async () => {
       stating.abort();
       await done;
     });
@@ -374,72 +360,63 @@ describe('holds', () => {
     expect(await rejects(1n)).toBe('concurrent_requests');
   });
 
-  it(
-    'of calls under way stay if the time zone changes and the period begins at the same time',
-    exactly(async () => {
-      const rule = await addRule(database, 'usd', 'month', 10n * USD);
-      const at = await engine();
-      // All in one month.
-      const msecs = Date.now();
-      const admit = async (amount: bigint) => at.admit(TEAM, KEY, usd(amount), uuidv7({ msecs }));
-      const ticket = await admit(8n * USD);
-      const before = at.ledger.rulesOf(TEAM, KEY);
-      // It has no summer time.
-      await database.query("UPDATE limit_rule SET time_zone = 'Africa/Abidjan'");
-      await eventually(() => at.ledger.rulesOf(TEAM, KEY) !== before);
-      const { state } = await rejection(() => admit(3n * USD));
-      expect(state.rule.id).toBe(rule);
-      at.begin(ticket, KEY, TEAM).end(USD);
-      await written(at, 1);
-      (await admit(9n * USD)).release();
-      await rejection(() => admit(9n * USD + 1n));
-      await ledgers.stopEngine(at);
-      expect(await meterOf(database, rule)).toMatchObject({ spent: USD, held: 0n });
-      expect(await holdsOf(database, rule)).toBe(0n);
-    }),
-  );
+  it('of calls under way stay if the time zone changes and the period begins at the same time', async () => {
+    const rule = await addRule(database, 'usd', 'month', 10n * USD);
+    const at = await engine();
+    // All in one month.
+    const msecs = Date.now();
+    const admit = async (amount: bigint) => at.admit(TEAM, KEY, usd(amount), uuidv7({ msecs }));
+    const ticket = await admit(8n * USD);
+    const before = at.ledger.rulesOf(TEAM, KEY);
+    // It has no summer time.
+    await database.query("UPDATE limit_rule SET time_zone = 'Africa/Abidjan'");
+    await eventually(() => at.ledger.rulesOf(TEAM, KEY) !== before);
+    const { state } = await rejection(() => admit(3n * USD));
+    expect(state.rule.id).toBe(rule);
+    at.begin(ticket, KEY, TEAM).end(USD);
+    await written(at, 1);
+    (await admit(9n * USD)).release();
+    await rejection(() => admit(9n * USD + 1n));
+    await ledgers.stopEngine(at);
+    expect(await meterOf(database, rule)).toMatchObject({ spent: USD, held: 0n });
+    expect(await holdsOf(database, rule)).toBe(0n);
+  });
 });
 
 describe('a rate', () => {
-  it(
-    'says when a call may come again',
-    exactly(async () => {
-      await addRule(database, 'requests', 'minute', 5);
-      const at = await engine();
-      for (let i = 0; i < 5; i++) await at.admit(TEAM, KEY, usd(0n));
-      const askedAt = performance.now();
-      const { state } = await rejection(() => at.admit(TEAM, KEY, usd(0n)));
-      expect(state).toMatchObject({ used: 5n, amount: 5n, resetsAt: null });
-      expect(state.retryAfterMs).toBeGreaterThan(45_000);
-      // By the time of Postgres, which may have been read so long ago.
-      expect(state.retryAfterMs).toBeLessThanOrEqual(65_000 + Math.ceil(performance.now() - askedAt));
-      // A slot of 2.5 seconds counts until the 25 after it are over.
-      const [slot] = await database.query<{ first: string }>(
-        'SELECT min(slot)::text AS first FROM limit_slot WHERE used > 0',
-      );
-      const free = (Number(slot!.first) + 26) * 2_500;
-      const [clock] = await database.query<{ now: number }>(
-        'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now',
-      );
-      expect(clock!.now + state.retryAfterMs!).toBeGreaterThanOrEqual(free);
-    }),
-  );
+  it('says when a call may come again', async () => {
+    await addRule(database, 'requests', 'minute', 5);
+    const at = await engine();
+    for (let i = 0; i < 5; i++) await at.admit(TEAM, KEY, usd(0n));
+    const askedAt = performance.now();
+    const { state } = await rejection(() => at.admit(TEAM, KEY, usd(0n)));
+    expect(state).toMatchObject({ used: 5n, amount: 5n, resetsAt: null });
+    expect(state.retryAfterMs).toBeGreaterThan(45_000);
+    // By the time of Postgres, which may have been read so long ago.
+    expect(state.retryAfterMs).toBeLessThanOrEqual(65_000 + Math.ceil(performance.now() - askedAt));
+    // A slot of 2.5 seconds counts until the 25 after it are over.
+    const [slot] = await database.query<{ first: string }>(
+      'SELECT min(slot)::text AS first FROM limit_slot WHERE used > 0',
+    );
+    const free = (Number(slot!.first) + 26) * 2_500;
+    const [clock] = await database.query<{ now: number }>(
+      'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now',
+    );
+    expect(clock!.now + state.retryAfterMs!).toBeGreaterThanOrEqual(free);
+  });
 
-  it(
-    'of tokens is corrected by what a call has used',
-    exactly(async () => {
-      await addRule(database, 'tokens', 'minute', 1_000);
-      const at = await engine();
-      const tokens = (count: bigint) => ({ usd: 0, tokens: Number(count) });
-      const large = await at.admit(TEAM, KEY, tokens(900n));
-      await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
-      large.settle({ usd: null, tokens: 100 });
-      await at.admit(TEAM, KEY, tokens(800n));
-      await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
-      // Nothing of it was in a budget, so no row has to be waited for.
-      expect(large.reservation).toBeNull();
-    }),
-  );
+  it('of tokens is corrected by what a call has used', async () => {
+    await addRule(database, 'tokens', 'minute', 1_000);
+    const at = await engine();
+    const tokens = (count: bigint) => ({ usd: 0, tokens: Number(count) });
+    const large = await at.admit(TEAM, KEY, tokens(900n));
+    await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
+    large.settle({ usd: null, tokens: 100 });
+    await at.admit(TEAM, KEY, tokens(800n));
+    await rejection(() => at.admit(TEAM, KEY, tokens(200n)));
+    // Nothing of it was in a budget, so no row has to be waited for.
+    expect(large.reservation).toBeNull();
+  });
 
   it('rejects no call that fits once the rest of a slot is returned that has ended during an exchange', async () => {
     await addRule(database, 'tokens', 'minute', 3_000);

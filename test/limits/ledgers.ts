@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
 import type { Ticket } from '../../src/limits/ledger/ticket.js';
-import { isOfBusyMachine, LedgerProcess, type LedgerSettings } from './ledger-process.js';
+import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { KEY, TEAM } from './rules.js';
 
 export interface Recalls {
@@ -16,7 +16,6 @@ export interface Recalls {
 export class Ledgers {
   relay: PostgresRelay | null = null;
   private readonly engines = new Set<LedgerProcess>();
-  private readonly started: LedgerProcess[] = [];
   private readonly listening: pg.Client[] = [];
 
   private constructor(readonly database: TestDatabase) {}
@@ -28,7 +27,6 @@ export class Ledgers {
   async engine(settings: Partial<LedgerSettings> = {}): Promise<LedgerProcess> {
     const started = await LedgerProcess.start({ databaseUrl: this.database.url, ...settings });
     this.engines.add(started);
-    this.started.push(started);
     return started;
   }
 
@@ -51,14 +49,6 @@ export class Ledgers {
     return recalls;
   }
 
-  /** Of all engines until now. */
-  get failedExchanges(): number {
-    const failed = this.started.map(
-      ({ ledger }) => ledger.exchange.counts.failed + ledger.hotExchange.counts.failed,
-    );
-    return failed.reduce((sum, each) => sum + each, 0);
-  }
-
   async stopEngine(engine: LedgerProcess): Promise<void> {
     this.engines.delete(engine);
     await engine.stop();
@@ -75,37 +65,14 @@ export class Ledgers {
 
 export const usd = (amount: bigint) => ({ usd: Number(amount), tokens: 0 });
 
-/** Tries again while the machine is too busy for an exchange, which rejects a call too. */
-export async function patiently<T extends object>(admitting: () => Promise<T> | T): Promise<T> {
-  return eventually(async () => {
-    const askedAt = performance.now();
-    try {
-      return await admitting();
-    } catch (error) {
-      if (isOfBusyMachine(error, askedAt)) return null;
-      throw error;
-    }
-  });
-}
-
 /** A whole call: admitted, logged and charged. */
 export async function call(at: LedgerProcess, reserved: bigint, cost = reserved): Promise<void> {
-  const ticket = await patiently(() => at.admit(TEAM, KEY, usd(reserved)));
+  const ticket = await at.admit(TEAM, KEY, usd(reserved));
   at.begin(ticket, KEY, TEAM).end(cost);
 }
 
-/** The same, but for an outage, in which it is rejected at once. */
-export async function callOnce(at: LedgerProcess, cost: bigint): Promise<void> {
-  at.begin(await at.admit(TEAM, KEY, usd(cost)), KEY, TEAM).end(cost);
-}
-
 /** What rejects a call; fails if it is admitted. */
-export function rejection(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
-  return patiently(() => rejectionOnce(admitting));
-}
-
-/** The same, but for an outage: fails also if limits cannot be checked. */
-export async function rejectionOnce(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
+export async function rejection(admitting: () => Promise<Ticket> | Ticket): Promise<LimitExceededError> {
   try {
     await admitting();
   } catch (error) {

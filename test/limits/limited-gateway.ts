@@ -1,11 +1,6 @@
-import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
-import { ofExchanges } from './of-exchanges.js';
-
-/** A gateway whose exchanges succeed rejects no call as unchecked before this: it waits so long for a price. */
-const UNCHECKED_MS = 1_900;
 
 export const JSON_TYPE = ['Content-Type: application/json'];
 
@@ -64,15 +59,7 @@ export async function startLimited(variables: Record<string, string> = {}): Prom
     issue,
     createKey: async (members) => (await issue(members)).key,
     use,
-    send: (key, body, path, headers) =>
-      // A machine that is too busy for an exchange or a price rejects a call, and counts it nowhere.
-      eventually(async () => {
-        const sentAt = performance.now();
-        const reply = await sendTo(postern.url, key, body, path, headers);
-        if (reply.code !== 'limits_unavailable') return reply;
-        const isBusy = performance.now() - sentAt >= UNCHECKED_MS || failedExchanges(postern) > 0;
-        return !isBusy && reply;
-      }),
+    send: (key, body, path, headers) => sendTo(postern.url, key, body, path, headers),
     stop: async () => {
       await postern.stop();
       await provider.stop();
@@ -142,21 +129,6 @@ interface LimitFigures {
 export async function limitOf(postern: TestGateway, filter: string): Promise<LimitFigures> {
   const { data } = await postern.admin<{ data: LimitFigures[] }>('GET', `/limits?${filter}`);
   return data[0]!;
-}
-
-/** Exchanges of this process that failed: the machine was too busy for them. */
-export function failedExchanges(postern: TestGateway): number {
-  const { exchange, hotExchange } = postern.gateway.app.get(LedgerService);
-  return exchange.counts.failed + hotExchange.counts.failed;
-}
-
-/** A test that makes keys of its own: again if an exchange has failed. */
-export function exactly(limited: LimitedGateway, test: () => Promise<void>): () => Promise<void> {
-  return ofExchanges(
-    () => failedExchanges(limited.postern),
-    () => Promise.resolve(),
-    test,
-  );
 }
 
 /** Waits until the charges of so many calls are in the log. */

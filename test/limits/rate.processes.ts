@@ -1,7 +1,10 @@
 import { createDatabase, type TestDatabase } from '../support/database.js';
+import { setPatience } from '../support/patience.js';
 import { FULL } from '../support/scale.js';
 import { addRule, KEY, TEAM } from './rules.js';
 import { spend } from './spenders.js';
+
+setPatience(20);
 
 let database: TestDatabase;
 beforeEach(async () => {
@@ -74,9 +77,7 @@ it('never has more than 20 calls at once in four processes, and has them when th
   expect(reports.flatMap((report) => report!.errors)).toEqual([]);
   const intervals = reports.flatMap((report) => report!.times);
   const most = mostAtOnce(intervals);
-  // Beside it the failed exchanges: a machine that is too busy for them for seconds cuts a replica off.
-  const failed = reports.map((report) => report!.failed);
-  expect({ failed, tooMany: most > 20 }).toEqual({ failed, tooMany: false });
+  expect(most).toBeLessThanOrEqual(20);
   // 60 calls compete for them.
-  expect({ failed, tooFew: most < 18 }).toEqual({ failed, tooFew: false });
+  expect(most).toBeGreaterThanOrEqual(18);
 });

@@ -1,8 +1,7 @@
 // A process of its own that uses limits: started by spenders.ts.
 import { LimitExceededError } from '../../src/limits/ledger/limit-errors.js';
-import { runOf } from '../../src/request-log/journal/run-directories.js';
 import { timePasses } from '../support/eventually.js';
-import { isOfBusyMachine, LedgerProcess, type LedgerSettings } from './ledger-process.js';
+import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 
 export type Work = {
   teamId: string;
@@ -22,11 +21,6 @@ export interface Report {
   errors: string[];
   /** When calls were admitted, and when they ended (ms of the machine's monotonic clock). */
   times: [number, number][];
-  exchanges: number;
-  /** Exchanges that failed: the process was cut off from Postgres, or the machine too busy. */
-  failed: number;
-  /** The ID of the process if its last exchange failed, which returns what it holds. */
-  unreturned: string | null;
   /** From the first call to the end of the last. */
   ms: number;
 }
@@ -45,9 +39,6 @@ async function spend(settings: LedgerSettings, work: Work): Promise<void> {
     rejected: 0,
     errors: [],
     times: [],
-    exchanges: 0,
-    failed: 0,
-    unreturned: null,
     ms: 0,
   };
   const going = new Promise((go) => process.once('message', go));
@@ -59,11 +50,6 @@ async function spend(settings: LedgerSettings, work: Work): Promise<void> {
   );
   report.ms = now() - begunAt;
   await engine.stop();
-  const { exchange, hotExchange } = engine.ledger;
-  report.exchanges = exchange.counts.ok;
-  report.failed = exchange.counts.failed + hotExchange.counts.failed;
-  if (exchange.failure !== null || hotExchange.failure !== null)
-    report.unreturned = runOf(engine.journal.runDirectory);
   process.send!(report);
 }
 
@@ -71,15 +57,10 @@ async function use(engine: LedgerProcess, work: Work, report: Report, until: num
   const { teamId, keyId, kind } = work;
   const reservation = { usd: kind === 'spend' ? Number(work.reserved) : 0, tokens: 0 };
   while (now() < until) {
-    const askedAt = performance.now();
     let ticket;
     try {
       ticket = await engine.admit(teamId, keyId, reservation);
     } catch (error) {
-      if (isOfBusyMachine(error, askedAt)) {
-        await timePasses(100, 'in which a busy machine may get to an exchange');
-        continue;
-      }
       report.rejected++;
       if (!(error instanceof LimitExceededError)) {
         report.errors.push(String(error));
