@@ -3,6 +3,7 @@ import tseslint from 'typescript-eslint';
 
 const NO_SLEEP =
   'Wait with eventually() or for an event. timePasses() is for tests about time itself and for the pace of a client or provider.';
+const NO_SEED = 'check() and sample() of test/support/property.ts have the seed and the number of cases.';
 const EXECUTOR = "NewExpression[callee.name='Promise'] > .arguments";
 
 export default defineConfig(
@@ -45,13 +46,14 @@ export default defineConfig(
   {
     // A test waits for a state or an event, never for a fixed time.
     files: ['test/**/*.ts'],
-    ignores: ['test/support/eventually.ts'],
+    ignores: ['test/support/eventually.ts', 'test/support/property.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           paths: [
             { name: 'node:timers/promises', importNames: ['setTimeout', 'scheduler'], message: NO_SLEEP },
+            { name: 'fast-check', importNames: ['assert', 'check', 'sample'], message: NO_SEED },
           ],
         },
       ],
@@ -61,6 +63,10 @@ export default defineConfig(
         {
           selector: `${EXECUTOR} > BlockStatement > ExpressionStatement > CallExpression[callee.name='setTimeout']`,
           message: NO_SLEEP,
+        },
+        {
+          selector: "MemberExpression[object.name='fc'][property.name=/^(assert|check|sample)$/]",
+          message: NO_SEED,
         },
       ],
     },

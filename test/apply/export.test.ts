@@ -8,6 +8,7 @@ import { EVENT_TYPES } from '../../src/webhooks/event-types.js';
 import { runCli } from '../cli/run-cli.js';
 import { runHere } from '../cli/run-here.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
+import { check } from '../support/property.js';
 import { ApplyRun } from './apply-run.js';
 
 const UNCHANGED = { code: 0, stderr: '', stdout: 'No changes.\n' };
@@ -260,7 +261,7 @@ async function createProviders() {
 describe('postern export', () => {
   it('writes a file that changes nothing, for any configuration, and the same bytes every time', async () => {
     await createProviders();
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         configuration,
         async ({

@@ -3,6 +3,7 @@ import { endUserOf } from '../../src/bodies/end-user.js';
 import { MAX_VALUES } from '../../src/bodies/kept-values.js';
 import { JsonMembers } from '../../src/bodies/json-members.js';
 import { RequestReader } from '../../src/bodies/request-reader.js';
+import { check } from '../support/property.js';
 import { membersOf, readBody, readForRow } from './read-body.js';
 
 const model = (text: string, sizes?: readonly number[]) => readBody(Buffer.from(text), sizes).model;
@@ -87,7 +88,7 @@ describe('the model that a request names', () => {
     const members = fc
       .array(fc.tuple(key, fc.oneof(fc.jsonValue(), text, numbers, fc.constant({ model: 'x' }))))
       .map((entries) => Object.fromEntries(entries) as Record<string, unknown>);
-    fc.assert(
+    check(
       fc.property(members, members, fc.nat(2), sizes, (value, next, indent, sizes) => {
         const [one, other] = [value, next].map((part) => JSON.stringify(part, null, indent));
         // With members twice.
@@ -127,7 +128,7 @@ describe('the model that a request names', () => {
         ...['\\x', '\\u12', '"n":1,'],
       ),
     );
-    fc.assert(
+    check(
       fc.property(
         fc.oneof(
           fc.uint8Array({ maxLength: 200 }),

@@ -17,7 +17,7 @@ import { DAY_MS, dayOf } from '../../src/request-log/partitions.js';
 import { NO_USAGE } from '../../src/bodies/usage/token-usage.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { FULL } from '../support/scale.js';
+import { sample } from '../support/property.js';
 import { LogHarness } from './log-harness.js';
 import { KEY, TEAM } from './rows.js';
 
@@ -233,7 +233,7 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
 }
 
 it('makes a row that Postgres takes of whatever a call brings', async () => {
-  const facts = fc.sample(call, { numRuns: FULL ? 4_000 : 1_000, seed: 3 });
+  const facts = sample(call, 4_000);
   const rows = facts.map(rowOf);
   for (const row of rows) log.writer.add(row, []);
   await eventually(() => log.writer.waiting === 0);

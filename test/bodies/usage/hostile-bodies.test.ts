@@ -11,6 +11,7 @@ import { LINES } from '../../../src/bodies/usage/framing/stream-framing.js';
 import { SERVER_SENT_EVENTS } from '../../../src/bodies/usage/framing/server-sent-events.js';
 import { readStreamUsage } from '../../../src/bodies/usage/stream-usage.js';
 import { NO_USAGE } from '../../../src/bodies/usage/token-usage.js';
+import { check } from '../../support/property.js';
 import { readBody, readForRow } from '../read-body.js';
 import { read } from './read.js';
 
@@ -127,7 +128,7 @@ const body = (bytes: number) =>
 
 describe.each(READERS)('reading %s', (_name, reader, bytes) => {
   it('takes a bounded time, whatever it is made of', () => {
-    fc.assert(
+    check(
       fc.property(body(bytes), (hostileBody) => {
         expect(cost(() => reader(hostileBody))).toBeLessThan(MAX_MS);
       }),
@@ -167,7 +168,7 @@ describe('what is read', () => {
   );
 
   it('of a valid document is what JSON.parse would give; null where it is larger than what is kept', async () => {
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         members,
         members,
@@ -226,7 +227,7 @@ describe('what is read', () => {
       ],
     );
     const contentType = fc.constantFrom('application/json', 'text/event-stream');
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         fc.oneof(body(1_000), body(RESPONSE_BYTES), body(1_500_000)),
         coding,

@@ -7,6 +7,7 @@ import { inflationMemory } from '../../../src/bodies/usage/inflation.js';
 import { NO_USAGE } from '../../../src/bodies/usage/token-usage.js';
 import { copyFor, readUsage } from '../../../src/bodies/usage/usage-reader.js';
 import { eventually } from '../../support/eventually.js';
+import { check } from '../../support/property.js';
 import { read } from './read.js';
 import { FORMATS } from './recorded-formats.js';
 import { ANSWERS, CHAT_USAGE, dataStream, usage } from './recorded-responses.js';
@@ -43,7 +44,7 @@ describe('token counts of encoded responses', () => {
   });
 
   it('do not depend on the coding nor on where the chunks were cut', async () => {
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         fc.constantFrom(...ANSWERS, ...FORMATS),
         fc.constantFrom(...ENCODINGS),
@@ -124,7 +125,7 @@ describe('token counts of large compressed responses', () => {
     'are those of the same response without %s, wherever they stand',
     async (name, encode) => {
       const padding = fc.constantFrom(0, 1_000, 100_000, 140_000, 500_000, 1_500_000);
-      await fc.assert(
+      await check(
         fc.asyncProperty(
           padding,
           padding,

@@ -1,6 +1,7 @@
 import zlib from 'node:zlib';
 import fc from 'fast-check';
 import type { ResponseUsage } from '../../../src/bodies/usage/token-usage.js';
+import { check } from '../../support/property.js';
 import { read } from './read.js';
 import { FORMATS } from './recorded-formats.js';
 import { ANSWERS } from './recorded-responses.js';
@@ -73,7 +74,7 @@ const { value: shape } = fc.letrec<{ value: unknown }>((tie) => ({
 describe('reading token counts never throws', () => {
   it('on random bytes', async () => {
     const coding = fc.constantFrom(null, 'gzip', 'deflate', 'br', 'zstd', 'br,gzip');
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 400 }),
         contentType,
@@ -88,7 +89,7 @@ describe('reading token counts never throws', () => {
   });
 
   it('on JSON of the right names and the wrong types', async () => {
-    await fc.assert(
+    await check(
       fc.asyncProperty(fc.array(shape, { maxLength: 4 }), endpoint, async (values, endpoint) => {
         const texts = values.map((value) => JSON.stringify(value));
         const sse = texts.map((text) => `data: ${text}\n\n`).join('');
@@ -106,7 +107,7 @@ describe('reading token counts never throws', () => {
   });
 
   it('on recorded responses with a few bytes changed or gone', async () => {
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         fc.constantFrom(...ALL),
         fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 }),

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,13 @@ import { makeMemoryFolder } from './memory-folder.mjs';
 /** What is tested (some tests start dist/), and one cluster for the run (or TEST_DATABASE_URL), with a migrated template that each test file clones. */
 export default async function globalSetup({ testPathPatterns, testNamePattern }) {
   if (testPathPatterns.patterns.length > 0 || testNamePattern) process.env.POSTERN_TESTS_CHOSEN = '1';
+  if (process.env.POSTERN_TEST_FULL === '1') {
+    // The workers have it from here.
+    process.env.POSTERN_FUZZ_SEED ??= String(randomInt(2 ** 31));
+    process.stdout.write(
+      `\nPOSTERN_FUZZ_SEED=${process.env.POSTERN_FUZZ_SEED} repeats the random cases of this run.\n`,
+    );
+  }
   await Promise.all([compileTests(), compileProduct()]);
   const [{ startEmbeddedPostgres }, { createTemplate, createTemplateWithDays, TEMPLATE, tuneForTests }] =
     await Promise.all([
