@@ -4,7 +4,25 @@ import tseslint from 'typescript-eslint';
 const NO_SLEEP =
   'Wait with eventually() or for an event. timePasses() is for tests about time itself and for the pace of a client or provider.';
 const NO_SEED = 'check() and sample() of test/support/property.ts have the seed and the number of cases.';
+const NO_MEASURE =
+  'A busy machine decides it. Count steps (test/support/steps.ts), live bytes (live-bytes.ts) or events; compare a time with one that was read before.';
 const EXECUTOR = "NewExpression[callee.name='Promise'] > .arguments";
+const OF_TESTS = [
+  { selector: `${EXECUTOR} > CallExpression[callee.name='setTimeout']`, message: NO_SLEEP },
+  {
+    selector: `${EXECUTOR} > BlockStatement > ExpressionStatement > CallExpression[callee.name='setTimeout']`,
+    message: NO_SLEEP,
+  },
+  {
+    selector: "MemberExpression[object.name='fc'][property.name=/^(assert|check|sample)$/]",
+    message: NO_SEED,
+  },
+];
+/** Processor time and memory, and a time that has passed inside of an expectation about a number. */
+const MEASURED = [
+  "MemberExpression[object.name='process'][property.name=/^(cpuUsage|memoryUsage|resourceUsage)$/]",
+  "CallExpression[callee.property.name=/^toBe(Less|Greater)Than/] > MemberExpression > CallExpression[callee.name='expect'] BinaryExpression[operator='-'] > CallExpression[callee.object.name=/^(Date|performance)$/][callee.property.name='now']",
+].map((selector) => ({ selector, message: NO_MEASURE }));
 
 export default defineConfig(
   {
@@ -57,19 +75,17 @@ export default defineConfig(
           ],
         },
       ],
-      'no-restricted-syntax': [
-        'error',
-        { selector: `${EXECUTOR} > CallExpression[callee.name='setTimeout']`, message: NO_SLEEP },
-        {
-          selector: `${EXECUTOR} > BlockStatement > ExpressionStatement > CallExpression[callee.name='setTimeout']`,
-          message: NO_SLEEP,
-        },
-        {
-          selector: "MemberExpression[object.name='fc'][property.name=/^(assert|check|sample)$/]",
-          message: NO_SEED,
-        },
-      ],
+      'no-restricted-syntax': ['error', ...OF_TESTS],
     },
+  },
+  {
+    files: ['test/**/*.ts'],
+    ignores: [
+      'test/support/{eventually,property,live-bytes}.ts',
+      // Measure, by hand and on a machine that does nothing else.
+      '**/*.{faults,tools,real}.ts',
+    ],
+    rules: { 'no-restricted-syntax': ['error', ...OF_TESTS, ...MEASURED] },
   },
   {
     files: ['src/**/*.ts'],

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import type { JournalRecord } from '../../src/request-log/journal/record-codec.js';
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
 import type { LogRow } from '../../src/request-log/columns.js';
+import { liveBytes } from '../support/live-bytes.js';
 import { check } from '../support/property.js';
 import { FULL } from '../support/scale.js';
 import { linesOf, type Progress, recordsOf, rowsOf } from './journal-calls.js';
@@ -235,13 +236,13 @@ describe('the journal of a process that died', () => {
     // Zeros without a newline, as some file systems leave after a power loss; a hole, so that the disk is spared.
     await truncate(path, 512 * 1024 * 1024);
     await writeFile(path, Buffer.concat([Buffer.from('\n'), bytes]), { flag: 'a' });
-    const before = process.memoryUsage.rss();
+    const before = liveBytes();
     let peak = before;
     let corrupt = 0;
     const found: LogRow[] = [];
     for await (const batch of readDeadRows([path], (count) => {
       corrupt += count;
-      peak = Math.max(peak, process.memoryUsage.rss());
+      peak = Math.max(peak, liveBytes());
     })) {
       found.push(...batch);
     }
