@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type Configuration, Provider } from 'oidc-provider';
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from 'jose';
-import { unusedPort } from '../support/unused-port.js';
 
 type Claims = { sub: string; groups?: string[] };
 
@@ -47,7 +47,8 @@ export class OpenIdProvider {
     users: Record<string, Record<string, unknown>>,
     { refresh = false, userinfo = true } = {},
   ): Promise<OpenIdProvider> {
-    const port = await unusedPort();
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
     const redirectUri = `${publicUrl}/admin/v1/oidc/callback`;
     const { privateKey } = await generateKeyPair('RS256', { extractable: true });
     const configuration: Configuration = {
@@ -91,7 +92,7 @@ export class OpenIdProvider {
             },
       renderError: (ctx, out) => void (ctx.body = JSON.stringify(out)),
     };
-    const url = `http://127.0.0.1:${port}`;
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const provider = new Provider(url, configuration);
     provider.use(async (ctx, next) => {
       await next();
@@ -103,7 +104,7 @@ export class OpenIdProvider {
         (body as Claims).sub = started.subjectOfUserInfo;
     });
     const handle = provider.callback();
-    const server = createServer((req, res) => {
+    server.on('request', (req, res) => {
       void (async () => {
         if (req.url === '/token') {
           started.tokenRequests++;
@@ -128,8 +129,6 @@ export class OpenIdProvider {
       })();
     });
     const started = new OpenIdProvider(url, server, provider, privateKey);
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
     return started;
   }
 

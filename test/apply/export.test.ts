@@ -7,6 +7,7 @@ import { UNPRINTABLE } from '../../src/admin/fields.schema.js';
 import { EVENT_TYPES } from '../../src/webhooks/event-types.js';
 import { runHere } from '../cli/run-here.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
+import { check } from '../support/property.js';
 import { ApplyRun } from './apply-run.js';
 
 const UNCHANGED = { code: 0, stderr: '', stdout: 'No changes.\n' };
@@ -259,7 +260,7 @@ async function createProviders() {
 describe('postern export', () => {
   it('writes a file that changes nothing, for any configuration, and the same bytes every time', async () => {
     await createProviders();
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         configuration,
         async ({

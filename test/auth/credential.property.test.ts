@@ -3,6 +3,7 @@ import { readCredential } from '../../src/auth/credential.js';
 import { isWellFormedKey, generateKey } from '../../src/keys/key-secret.js';
 import { containsKeyFormat } from '../../src/platform/api-key.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
+import { check } from '../support/property.js';
 
 const NAMES = [
   'authorization',
@@ -39,7 +40,7 @@ function read(raw: [string, string][]): string | null | GatewayError {
 }
 
 it('takes one credential from one place, or none, or rejects', () => {
-  fc.assert(
+  check(
     fc.property(headers, (raw) => {
       const of = (key: string) =>
         raw.filter(([header]) => header.toLowerCase() === key).map(([, text]) => text);
@@ -63,7 +64,7 @@ it('takes one credential from one place, or none, or rejects', () => {
 
 it('accepts its own keys, and none with a letter changed, lost or added', () => {
   const letter = fc.constantFrom(...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_- \n');
-  fc.assert(
+  check(
     fc.property(fc.nat(41), letter, (at, other) => {
       const key = generateKey();
       expect(isWellFormedKey(key)).toBe(true);
@@ -78,7 +79,7 @@ it('accepts its own keys, and none with a letter changed, lost or added', () => 
 });
 
 it('finds a key wherever it stands in a text', () => {
-  fc.assert(
+  check(
     fc.property(fc.string(), fc.string(), (before, after) => {
       expect(containsKeyFormat(before + generateKey() + after)).toBe(true);
     }),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { endUserOf } from '../../src/bodies/end-user.js';
 import { withBody } from '../../src/request-log/attribution.js';
+import { check } from '../support/property.js';
 import { readBody } from './read-body.js';
 
 const read = (body: string) => endUserOf(readBody(Buffer.from(body)).json!);
@@ -66,7 +67,7 @@ const chat = fc
   });
 
 it('reads from the body of a chat, however long, what JSON.parse reads', () => {
-  fc.assert(
+  check(
     fc.property(chat, (body) => {
       expect(read(body)).toEqual(expected(body));
     }),

@@ -41,6 +41,7 @@ describeInBrowser('calls of unknown cost in the console', () => {
     keys[name] = await gateway.admin<Key>('POST', '/admin/v1/keys', { team: name, name: 'ci' });
   };
   beforeAll(async () => {
+    await awayFromMidnight('Europe/Berlin');
     Object.assign(gateway, await startConsoleGateway());
     for (const name of ['search', 'web', 'exact']) {
       await team(name);
@@ -184,7 +185,6 @@ describeInBrowser('calls of unknown cost in the console', () => {
 
   it('are on the page for holders of a key', async () => {
     await team('holder');
-    await awayFromMidnight('Europe/Berlin');
     await boundedCalls('holder');
     const { page, done } = await openPage(gateway.url);
     await page.goto(`${gateway.url}/console/key`);

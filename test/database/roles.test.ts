@@ -129,6 +129,7 @@ describe('a new installation with the roles of the guide, in a schema of its own
   let postern: Installation;
   let gateway: TestGateway;
   beforeAll(async () => {
+    await awayFromMidnight();
     postern = await Installation.make('postern');
     await postern.run(roles);
     expect(await migrate(postern.url('owner'))).not.toEqual([]);
@@ -140,7 +141,6 @@ describe('a new installation with the roles of the guide, in a schema of its own
     gateway = await postern.gateway();
     await setPrice(gateway);
   });
-  beforeEach(() => awayFromMidnight());
   afterAll(async () => {
     await gateway.stop();
     await postern.remove();

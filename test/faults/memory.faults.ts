@@ -1,9 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { setImmediate as turn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { liveBytes } from '../support/live-bytes.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { LogHarness } from '../request-log/log-harness.js';
 
@@ -26,31 +25,23 @@ afterAll(async () => {
 const count = async () =>
   (await database.query<{ n: number }>('SELECT count(*)::int AS n FROM request_log'))[0]!.n;
 
-/** Bytes in use once the garbage is gone; what is resident depends on when it is collected. */
-function retained(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
-
 it('holds 200,000 rows for an unavailable Postgres in bounded memory, and brings each back once', async () => {
   const log = await LogHarness.start(relay.url);
   log.record();
   await eventually(async () => (await count()) === 1);
   relay.set('postern-log', 'cut');
-  const before = retained();
+  const before = liveBytes();
   let peak = 0;
   let retainedThen = 0;
   let made = 1;
   while (made <= ROWS) {
     for (let i = 0; i < 500; i++, made++) log.record();
     log.expectAccountsToAgree();
-    if (made % 20_000 === 1) peak = Math.max(peak, retained());
-    if (made === FULL_BY + 1) retainedThen = retained();
+    if (made % 20_000 === 1) peak = Math.max(peak, liveBytes());
+    if (made === FULL_BY + 1) retainedThen = liveBytes();
     await turn();
   }
-  const grown = retained() - retainedThen;
+  const grown = liveBytes() - retainedThen;
   const spilled = log.writer.counts.spilled;
   expect(log.writer.waiting).toBeLessThanOrEqual(20_000);
   const onDisk = log.journal.bytes;
@@ -62,7 +53,7 @@ it('holds 200,000 rows for an unavailable Postgres in bounded memory, and brings
   await eventually(() => {
     log.expectAccountsToAgree();
     if (log.writer.counts.persisted - measured >= 20_000) {
-      peak = Math.max(peak, retained());
+      peak = Math.max(peak, liveBytes());
       measured = log.writer.counts.persisted;
     }
     return log.writer.counts.persisted === ROWS + 1;

@@ -4,9 +4,7 @@ import { checkClaims, type Terms } from '../../src/identity/trusts/check-claims.
 import { ALGORITHMS, readIdentityToken, RejectedToken } from '../../src/identity/trusts/identity-token.js';
 import { KeySet } from '../../src/identity/trusts/jwks.js';
 import { FakeIssuer } from '../identity/fake-issuer.js';
-import { FULL } from '../support/scale.js';
-
-const RUNS = FULL ? 100_000 : 2_000;
+import { check } from '../support/property.js';
 
 let issuer: FakeIssuer;
 let token: string;
@@ -104,7 +102,7 @@ it('no mutated token is accepted', async () => {
     fc.pre(text !== token);
     expect(await accept(text)).toBe(false);
   });
-  await fc.assert(property, { numRuns: RUNS });
+  await check(property, { numRuns: 100_000 });
 }, 600_000);
 
 it('a key is found by its exact kid and algorithm only', async () => {

@@ -1,10 +1,10 @@
-import { randomInt } from 'node:crypto';
+import { SEED } from '../support/property.js';
 
-/** Randomness that a seed brings back: POSTERN_FUZZ_SEED runs the same cases again. */
+/** Random choices that are the same for the same seed. */
 export class Random {
   private state: number;
 
-  constructor(readonly seed = Number(process.env.POSTERN_FUZZ_SEED ?? randomInt(2 ** 32 - 1))) {
+  constructor(readonly seed = SEED) {
     this.state = seed >>> 0;
   }
 

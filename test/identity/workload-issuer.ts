@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
-import { unusedPort } from '../support/unused-port.js';
 
 const SECRET = 'a-client-secret-of-this-test';
 
 /** A real issuer of workload tokens: signed access tokens for the client `job`, with one audience. */
 export async function startWorkloadIssuer(audience: string) {
-  const port = await unusedPort();
-  const url = `http://127.0.0.1:${port}`;
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const resource = 'urn:gateway';
   const provider = new Provider(url, {
     clients: [
@@ -38,8 +39,7 @@ export async function startWorkloadIssuer(audience: string) {
     },
   });
   const handle = provider.callback();
-  const server = createServer((req, res) => void handle(req, res)).listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  server.on('request', (req, res) => void handle(req, res));
   return {
     url,
     async token(): Promise<string> {

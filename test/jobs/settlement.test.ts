@@ -12,6 +12,7 @@ import { JobGateway } from './job-gateway.js';
 
 let jobs: JobGateway;
 beforeAll(async () => {
+  await awayFromMidnight();
   jobs = await JobGateway.start();
 });
 afterAll(() => jobs.stop());
@@ -134,7 +135,6 @@ const queued = (id: string) => ({
 });
 
 it('counts a job that is settled after a budget was made that counts its period, once', async () => {
-  await awayFromMidnight();
   const { id: keyId, key } = await jobs.key();
   const body = { model: 'm', max_output_tokens: 10_000 };
   const ids: string[] = [];

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { digestKey, isWellFormedKey, generateKey, shownPrefix } from '../../src/keys/key-secret.js';
 import { containsKeyFormat, SHOWN_LENGTH } from '../../src/platform/api-key.js';
+import { check } from '../support/property.js';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -30,7 +31,7 @@ describe('a gateway key', () => {
   });
 
   it('fails its check when any one letter is another', () => {
-    fc.assert(
+    check(
       fc.property(fc.integer({ min: 4, max: 41 }), fc.integer({ min: 1, max: 61 }), (at, shift) => {
         const key = generateKey();
         const letter = ALPHABET[(ALPHABET.indexOf(key[at]!) + shift) % 62]!;
@@ -40,7 +41,7 @@ describe('a gateway key', () => {
   });
 
   it('fails its check when two neighbours change places', () => {
-    fc.assert(
+    check(
       fc.property(fc.integer({ min: 4, max: 40 }), (at) => {
         const key = generateKey();
         fc.pre(key[at] !== key[at + 1]);
@@ -50,7 +51,7 @@ describe('a gateway key', () => {
   });
 
   it('is not recognised in anything else', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => !isWellFormedKey(text)));
+    check(fc.property(fc.string({ unit: 'binary' }), (text) => !isWellFormedKey(text)));
     const key = generateKey();
     for (const near of [
       '',
@@ -66,7 +67,7 @@ describe('a gateway key', () => {
   });
 
   it('is found anywhere in a text, whether or not its checksum is right', () => {
-    fc.assert(
+    check(
       fc.property(fc.string(), fc.string(), (before, after) => {
         const key = generateKey();
         expect(containsKeyFormat(before + key + after)).toBe(true);

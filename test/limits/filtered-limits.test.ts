@@ -3,6 +3,7 @@ import { matchesModels } from '../../src/limit-rules/log-charges.js';
 import { counts } from '../../src/limits/ledger/rule-set.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
+import { sample } from '../support/property.js';
 import { type Issued, limitedForFile } from './limited-gateway.js';
 
 const limited = limitedForFile();
@@ -166,7 +167,7 @@ it('count the same calls in Postgres as in admission, whatever characters a patt
     models: fc.array(text("***%_\\aA.['", 4), { minLength: 1, maxLength: 3 }),
     name: text("%_\\aA.['\n", 3),
   });
-  const pairs = fc.sample(pair, 5_000);
+  const pairs = sample(pair, 5_000);
   const rows = await limited.postern.database.query<{ matches: boolean }>(
     `SELECT ${matchesModels('x.name', 'x.models')} AS matches
      FROM jsonb_to_recordset($1) AS x (n int, name text, models text[]) ORDER BY n`,
@@ -175,7 +176,7 @@ it('count the same calls in Postgres as in admission, whatever characters a patt
   const admitted = pairs.map(({ models, name }) =>
     counts({ providers: null, models }, { provider: 'p', model: name }),
   );
-  expect(admitted.filter((one) => one).length).toBeGreaterThan(100);
+  expect(admitted.filter((one) => one).length).toBeGreaterThan(pairs.length / 50);
   expect(pairs.filter((_, n) => rows[n]!.matches !== admitted[n])).toEqual([]);
 });
 

@@ -8,6 +8,7 @@ import {
   setOf,
   type Target,
 } from '../../src/limits/ledger/rule-set.js';
+import { check } from '../support/property.js';
 
 const PROVIDERS = ['openai', 'azure', 'bedrock'];
 const MODELS = ['a', 'ab', 'abc', 'A', 'b*', ''];
@@ -39,7 +40,7 @@ const target: fc.Arbitrary<Target> = fc.record({
 });
 
 it('names in the row of each target exactly the budgets that admitted the call and count that target', () => {
-  fc.assert(
+  check(
     fc.property(
       fc.uniqueArray(rule, { selector: ({ nr }) => nr, minLength: 1, maxLength: 12 }),
       fc.array(target, { minLength: 1, maxLength: 4 }),
@@ -60,7 +61,7 @@ it('names in the row of each target exactly the budgets that admitted the call a
 });
 
 it('has the same set for calls that the same rules count, so that nothing is made for each call', () => {
-  fc.assert(
+  check(
     fc.property(fc.array(rule, { minLength: 1, maxLength: 12 }), target, (rules, at) => {
       const set = setOf(rules)!;
       expect(set.for([at])).toBe(set.for([{ ...at }]));

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Scrape } from '../observability/scrape.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -62,11 +62,10 @@ async function rawServer(onSocket: (socket: Socket) => void) {
     sockets.add(socket.on('error', () => {}));
     onSocket(socket);
   });
-  const port = await unusedPort();
-  server.listen(port, '127.0.0.1');
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     stop: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((closed) => server.close(closed));

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import type { GatewayProcess } from '../support/process.js';
-import { unusedPort } from '../support/unused-port.js';
 import { Workplace } from '../support/workplace.js';
 
 let database: TestDatabase;
@@ -55,8 +54,8 @@ it('names the remedy for a malformed DATABASE_URL without showing it', async () 
 
 it('names the port that is taken, and has not spent the first key on a start that nobody saw', async () => {
   const other = createServer();
-  const port = await unusedPort();
-  await new Promise<void>((resolve) => other.listen(port, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as AddressInfo;
   const start = () => workplace.gateway({ DATABASE_URL: database.url, PORT: String(port) });
   expect(await rejection(start())).toBe(
     `postern: 127.0.0.1:${port} is in use by another process; stop it or set PORT to a free port\n`,

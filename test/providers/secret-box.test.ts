@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { SecretBox, SecretBoxError } from '../../src/platform/secret-box.js';
+import { check } from '../support/property.js';
 
 const key = randomBytes(32);
 const box = new SecretBox(key);
@@ -20,7 +21,7 @@ function faultOf(open: () => Buffer): string {
 
 describe('the secret box', () => {
   it('opens what it sealed, in its place', () => {
-    fc.assert(
+    check(
       fc.property(bytes(), context(), (plaintext, place) => {
         expect(box.open(box.seal(plaintext, place), place)).toEqual(plaintext);
       }),
@@ -53,7 +54,7 @@ describe('the secret box', () => {
   });
 
   it('does not open in another place', () => {
-    fc.assert(
+    check(
       fc.property(bytes(), context(), context(), (plaintext, place, other) => {
         fc.pre(place !== other);
         expect(faultOf(() => box.open(box.seal(plaintext, place), other))).toBe('damaged');
@@ -66,7 +67,7 @@ describe('the secret box', () => {
     for (let length = 0; length < sealed.length; length++) {
       faultOf(() => box.open(sealed.subarray(0, length), 'place'));
     }
-    fc.assert(
+    check(
       fc.property(bytes(), bytes(), (tail, anything) => {
         if (tail.length > 0) faultOf(() => box.open(Buffer.concat([sealed, tail]), 'place'));
         faultOf(() => box.open(anything, 'place'));

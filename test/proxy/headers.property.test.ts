@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { requestHeaders, responseHeaders } from '../../src/proxy/headers.js';
+import { check } from '../support/property.js';
 
 /** The contract's lists, written down a second time. */
 const HOP = [
@@ -150,7 +151,7 @@ const expectedFromClient = (lines: Pair[]) =>
   expected(lines, FROM_CLIENT, ['x-forwarded-', 'x-gateway-'], [KEY, OTHER_KEY], fold);
 
 it('carries to the provider what the contract lets through, in order, case and repetition, and one credential', () => {
-  fc.assert(
+  check(
     fc.property(headers, (lines) => {
       const out = pairs(requestHeaders(flat(lines), CREDENTIAL));
       const kept = expectedFromClient(lines);
@@ -163,7 +164,7 @@ it('carries to the provider what the contract lets through, in order, case and r
 });
 
 it('sends no credential at all to a provider that takes none', () => {
-  fc.assert(
+  check(
     fc.property(headers, (lines) => {
       const out = pairs(requestHeaders(flat(lines), null));
       expect(out).toEqual(expectedFromClient(lines));
@@ -172,7 +173,7 @@ it('sends no credential at all to a provider that takes none', () => {
 });
 
 it('carries to the client what the contract lets through, byte for byte, and the request id', () => {
-  fc.assert(
+  check(
     fc.property(headers, (lines) => {
       const raw = flat(lines).map((part) => Buffer.from(part, 'latin1'));
       const out = pairs(responseHeaders(raw, SECRET, 'id'));

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { readRequestTarget } from '../../src/proxy/http/request-target.js';
 import { GatewayError } from '../../src/errors/gateway-error.js';
+import { check } from '../support/property.js';
 
 /** Pieces out of which paths escape, and harmless ones between them. */
 const piece = fc.constantFrom(
@@ -106,7 +107,7 @@ function walk(path: string, rounds: number): { parts: string[]; escaped: boolean
 const RUNS = { numRuns: 5_000 };
 
 it('never lets a path leave its folder, however often it is decoded by the next hop', () => {
-  fc.assert(
+  check(
     fc.property(target, (raw) => {
       const result = read(raw);
       if (result === null || typeof result === 'string') return;
@@ -126,7 +127,7 @@ it('never lets a path leave its folder, however often it is decoded by the next 
 });
 
 it('passes on what was sent, byte for byte, or nothing', () => {
-  fc.assert(
+  check(
     fc.property(target, (raw) => {
       const result = read(raw);
       if (result === null || typeof result === 'string') return;
@@ -143,7 +144,7 @@ it('passes on what was sent, byte for byte, or nothing', () => {
 
 it('rejects with a documented code, or finds no route, and never throws anything else', () => {
   const codes = ['invalid_path', 'credential_in_query', 'not_found', 'provider_not_found'];
-  fc.assert(
+  check(
     fc.property(fc.oneof(target, fc.string({ unit: 'binary' })), (raw) => {
       const result = read(raw);
       if (typeof result === 'string') expect(codes).toContain(result);
@@ -154,7 +155,7 @@ it('rejects with a documented code, or finds no route, and never throws anything
 
 it('accepts every path of plain segments', () => {
   const segment = fc.stringMatching(/^[A-Za-z0-9_~:@!$&'()*+,=-][A-Za-z0-9._~:@!$&'()*+,=;-]{0,20}$/);
-  fc.assert(
+  check(
     fc.property(fc.array(segment, { minLength: 1, maxLength: 6 }), (segments) => {
       const raw = `/v1/${segments.join('/')}`;
       expect(read(raw)).toEqual({ provider: null, path: raw, endpoint: raw, upstreamPath: raw });

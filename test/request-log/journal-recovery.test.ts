@@ -6,6 +6,8 @@ import fc from 'fast-check';
 import type { JournalRecord } from '../../src/request-log/journal/record-codec.js';
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
 import type { LogRow } from '../../src/request-log/columns.js';
+import { liveBytes } from '../support/live-bytes.js';
+import { check } from '../support/property.js';
 import { FULL } from '../support/scale.js';
 import { linesOf, type Progress, recordsOf, rowsOf } from './journal-calls.js';
 
@@ -130,7 +132,7 @@ describe('the journal of a process that died', () => {
       at: fc.nat(bytes.length - 1),
       junk: fc.uint8Array({ minLength: 2, maxLength: 400 }),
     });
-    await fc.assert(
+    await check(
       fc.asyncProperty(fc.array(damage, { minLength: 1, maxLength: 3 }), async (damages) => {
         const damaged = Buffer.from(bytes);
         for (const { at, junk } of damages) damaged.set(junk.subarray(0, bytes.length - at), at);
@@ -143,7 +145,7 @@ describe('the journal of a process that died', () => {
         }
         for (const id of rows.keys()) expect(records.some((record) => record.id === id)).toBe(true);
       }),
-      { seed: 7, numRuns: FULL ? 1_000 : 150 },
+      { numRuns: 1_000 },
     );
   });
 
@@ -198,7 +200,7 @@ describe('the journal of a process that died', () => {
   it('needs no order, minds no repetition and no orphan, over any number of files', async () => {
     const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'spilled');
     const outcome = fc.constantFrom('completed', 'client_aborted', 'upstream_error', 'interrupted' as const);
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         fc.array(fc.tuple(progress, outcome), { minLength: 1, maxLength: 12 }),
         fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
@@ -224,7 +226,7 @@ describe('the journal of a process that died', () => {
           expect(corrupt).toBe(0);
         },
       ),
-      { seed: 11, numRuns: FULL ? 500 : 150 },
+      { numRuns: 500 },
     );
   });
 
@@ -234,13 +236,13 @@ describe('the journal of a process that died', () => {
     // Zeros without a newline, as some file systems leave after a power loss; a hole, so that the disk is spared.
     await truncate(path, 512 * 1024 * 1024);
     await writeFile(path, Buffer.concat([Buffer.from('\n'), bytes]), { flag: 'a' });
-    const before = process.memoryUsage.rss();
+    const before = liveBytes();
     let peak = before;
     let corrupt = 0;
     const found: LogRow[] = [];
     for await (const batch of readDeadRows([path], (count) => {
       corrupt += count;
-      peak = Math.max(peak, process.memoryUsage.rss());
+      peak = Math.max(peak, liveBytes());
     })) {
       found.push(...batch);
     }

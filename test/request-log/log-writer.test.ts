@@ -23,8 +23,8 @@ let log: LogHarness;
 let watch: NodeJS.Timeout;
 let looks = 0;
 
+beforeAll(() => awayFromMidnight());
 beforeEach(async () => {
-  await awayFromMidnight();
   database = await createDatabase({ days: false });
   relay = await PostgresRelay.to(database.url);
   log = await LogHarness.start(relay.url);

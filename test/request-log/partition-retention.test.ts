@@ -17,8 +17,8 @@ let client: pg.Client;
 let today: number;
 const day = (offset: number) => today + offset * DAY_MS;
 
+beforeAll(() => awayFromMidnight());
 beforeEach(async () => {
-  await awayFromMidnight();
   today = dayOf(Date.now());
   database = await createDatabase({ days: false });
   client = new pg.Client({ connectionString: database.url });

@@ -40,11 +40,11 @@ async function rowsByTable(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ table, count }) => [table, count]));
 }
 
-beforeAll(() => {
+beforeAll(async () => {
   Logger.overrideLogger(false);
+  await awayFromMidnight();
 });
 beforeEach(async () => {
-  await awayFromMidnight();
   today = dayOf(Date.now());
   database = await createDatabase({ days: false });
   client = await connect();

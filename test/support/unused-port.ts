@@ -11,7 +11,10 @@ const FIRST = 10_100 + SHARE * ((Number(process.env.JEST_WORKER_ID ?? 1) - 1) % 
 
 let offset = randomInt(SHARE);
 
-/** A port that nothing uses. */
+/**
+ * A port that nothing uses, for what must be told its port before it listens, comes back on the same port, or shall find nobody
+ * there. Everything else listens on port 0, and passes on the one that it got.
+ */
 export async function unusedPort(): Promise<number> {
   for (;;) {
     offset = (offset + 1) % SHARE;

@@ -29,8 +29,8 @@ let totals: UsageTotals;
 let rollups: UsageRollup[];
 let needed: NeedsPartition[];
 
+beforeAll(() => awayFromMidnight());
 beforeEach(async () => {
-  await awayFromMidnight();
   today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
   cut = today - 2 * DAY_MS + 1_234_567;
   database = await createDatabase();

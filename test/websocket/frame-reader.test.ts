@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { ConnectionUsage } from '../../src/proxy/websocket/connection-usage.js';
 import { closeFrame, FrameReader, type FrameHead } from '../../src/proxy/websocket/frame-reader.js';
 import { NO_USAGE } from '../../src/bodies/usage/token-usage.js';
+import { check } from '../support/property.js';
 import { responseCompleted, responseDone } from './ws-provider.js';
 
 interface Frame {
@@ -67,7 +68,7 @@ const frame: fc.Arbitrary<Frame> = fc
 
 describe('the frames of one direction', () => {
   it('are the same however their bytes are cut', () => {
-    fc.assert(
+    check(
       fc.property(
         fc.array(frame, { maxLength: 6 }),
         fc.array(fc.nat(200_000), { maxLength: 20 }),
@@ -105,7 +106,7 @@ describe('the frames of one direction', () => {
   });
 
   it('of any bytes at all end no process', () => {
-    fc.assert(
+    check(
       fc.property(fc.array(fc.uint8Array({ maxLength: 100 }), { maxLength: 10 }), (chunks) => {
         const usage = new ConnectionUsage(false);
         const reader = new FrameReader(usage);

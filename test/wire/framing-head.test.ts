@@ -72,8 +72,9 @@ describe('a head that Node rejects', () => {
   });
 
   it('gets a response with a Date', async () => {
+    const asked = Date.now();
     const [reply] = await wire.send(request('GET /v1/models', ['No colon']));
-    expect(new Date(reply!.header('date')!).getTime()).toBeGreaterThan(Date.now() - 60_000);
+    expect(new Date(reply!.header('date')!).getTime()).toBeGreaterThan(asked - 60_000);
   });
 });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { addDecimals, exactDecimal } from '../../../src/bodies/usage/reported-cost.js';
+import { check } from '../../support/property.js';
 
 describe('a number as an exact decimal', () => {
   it.each<[string, number, string | null]>([
@@ -24,7 +25,7 @@ describe('a number as an exact decimal', () => {
   });
 
   it('has the value of the number', () => {
-    fc.assert(
+    check(
       fc.property(fc.double({ min: 0, max: 1e6, noNaN: true }), (value) => {
         const decimal = exactDecimal(JSON.stringify(value));
         // Below 1e-99 no amount is meant.

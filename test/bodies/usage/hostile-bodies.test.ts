@@ -1,63 +1,27 @@
 import zlib from 'node:zlib';
 import fc from 'fast-check';
-import { endUserOf } from '../../../src/bodies/end-user.js';
-import { JsonWalk } from '../../../src/bodies/json-walk.js';
-import { MEMBER_NAMES } from '../../../src/bodies/member-names.js';
-import { PlainCopy } from '../../../src/bodies/usage/plain-copy.js';
 import { inflationMemory } from '../../../src/bodies/usage/inflation.js';
-import { readJsonUsage } from '../../../src/bodies/usage/json-usage.js';
-import { AWS_EVENT_STREAM } from '../../../src/bodies/usage/framing/aws-event-stream.js';
-import { LINES } from '../../../src/bodies/usage/framing/stream-framing.js';
-import { SERVER_SENT_EVENTS } from '../../../src/bodies/usage/framing/server-sent-events.js';
-import { readStreamUsage } from '../../../src/bodies/usage/stream-usage.js';
 import { NO_USAGE } from '../../../src/bodies/usage/token-usage.js';
-import { readBody, readForRow } from '../read-body.js';
+import { check } from '../../support/property.js';
+import { countSteps } from '../../support/steps.js';
+import { COUNTED_READERS } from '../counted-readers.js';
 import { read } from './read.js';
 
 /** The largest body that is looked through at once: of a request, and what is kept of a response. */
 const REQUEST_BYTES = 262_144;
 const RESPONSE_BYTES = 131_072;
-/** Processor time of a reader in ms: 1 to 6 on an idle machine, 100 to 50,000 where a part of it has no bound. */
-const MAX_MS = 50;
+/** Of any reader for each byte: up to 18, but hundreds where a part of it has no bound. */
+const MAX_STEPS = 60;
 
-/**
- * The processor time that a piece of work takes: the least of several tries, because the first ones are not compiled yet
- * and because other threads of this process count as well.
- */
-function cost(work: () => void, enough = MAX_MS): number {
-  let least = Infinity;
-  for (let i = 0; i < 5 && least >= enough; i++) {
-    const before = process.cpuUsage();
-    work();
-    const { user, system } = process.cpuUsage(before);
-    least = Math.min(least, (user + system) / 1_000);
-  }
-  return least;
-}
-
-const NO_JSON = new JsonWalk(MEMBER_NAMES, true);
-const READERS: [string, (body: Buffer) => void, number][] = [
-  ['a request', (body) => endUserOf(readBody(body).json ?? NO_JSON), REQUEST_BYTES],
-  ['a request for its row', (body) => endUserOf(readForRow(body).json ?? NO_JSON), REQUEST_BYTES],
-  ['a JSON response', (body) => readJsonUsage(kept(body), '/v1/chat/completions'), RESPONSE_BYTES],
-  [
-    'an event stream',
-    (body) => readStreamUsage(kept(body), '/v1/responses', SERVER_SENT_EVENTS),
-    RESPONSE_BYTES,
-  ],
-  ['a stream of lines', (body) => readStreamUsage(kept(body), '/api/chat', LINES), RESPONSE_BYTES],
-  [
-    'a binary event stream',
-    (body) => readStreamUsage(kept(body), '/model/m/converse-stream', AWS_EVENT_STREAM),
-    RESPONSE_BYTES,
-  ],
+/** Of test/bodies/counted-readers.ts. */
+const READERS: [string, number][] = [
+  ['request', REQUEST_BYTES],
+  ['requestForRow', REQUEST_BYTES],
+  ['json', RESPONSE_BYTES],
+  ['eventStream', RESPONSE_BYTES],
+  ['lines', RESPONSE_BYTES],
+  ['binaryEventStream', RESPONSE_BYTES],
 ];
-
-function kept(body: Buffer) {
-  const copy = new PlainCopy();
-  copy.add(body);
-  return copy.take();
-}
 
 const begins = fc.constantFrom(
   '{',
@@ -125,11 +89,14 @@ const body = (bytes: number) =>
     return Buffer.concat([Buffer.from(begin), repeated, Buffer.from(end)]);
   });
 
-describe.each(READERS)('reading %s', (_name, reader, bytes) => {
-  it('takes a bounded time, whatever it is made of', () => {
-    fc.assert(
-      fc.property(body(bytes), (hostileBody) => {
-        expect(cost(() => reader(hostileBody))).toBeLessThan(MAX_MS);
+describe.each(READERS)('reading %s', (reader, bytes) => {
+  const stepsPerByte = async (body: Buffer) =>
+    (await countSteps(COUNTED_READERS, reader, body)).steps / body.length;
+
+  it('takes a bounded number of steps, whatever it is made of', async () => {
+    await check(
+      fc.asyncProperty(body(bytes), async (hostileBody) => {
+        expect(await stepsPerByte(hostileBody)).toBeLessThan(MAX_STEPS);
       }),
       { numRuns: 60 },
     );
@@ -143,7 +110,7 @@ describe.each(READERS)('reading %s', (_name, reader, bytes) => {
     '"usage":{"\\x"},',
     '"model":"\\x",',
     '"type":"\\x",',
-  ])('takes no longer for escapes than for the same bytes without: %s', (member) => {
+  ])('takes hardly more steps for escapes than for the same bytes without: %s', async (member) => {
     for (const [begin, end] of [
       ['{', '"a":1}'],
       ['data: {"usage":{"x":1},', '"a":1}\n\n'],
@@ -151,7 +118,7 @@ describe.each(READERS)('reading %s', (_name, reader, bytes) => {
       const text = begin + member.repeat(Math.floor((bytes - 40) / member.length)) + end;
       const plain = Buffer.from(text.replaceAll('\\', 'x'));
       const escaped = Buffer.from(text);
-      expect(cost(() => reader(escaped), 5)).toBeLessThan(10 * cost(() => reader(plain), 1) + 20);
+      expect(await stepsPerByte(escaped)).toBeLessThan(4 * (await stepsPerByte(plain)) + 10);
     }
   });
 });
@@ -167,7 +134,7 @@ describe('what is read', () => {
   );
 
   it('of a valid document is what JSON.parse would give; null where it is larger than what is kept', async () => {
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         members,
         members,
@@ -226,7 +193,7 @@ describe('what is read', () => {
       ],
     );
     const contentType = fc.constantFrom('application/json', 'text/event-stream');
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         fc.oneof(body(1_000), body(RESPONSE_BYTES), body(1_500_000)),
         coding,

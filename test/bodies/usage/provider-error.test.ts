@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { copyFor, readUsage } from '../../../src/bodies/usage/usage-reader.js';
 import { errorOfHeader } from '../../../src/bodies/usage/provider-error.js';
+import { check } from '../../support/property.js';
 import { awsMessage } from './recorded-formats.js';
 
 const JSON_TYPE = 'application/json';
@@ -182,7 +183,7 @@ it('never yields anything but short words', async () => {
     fc.constant({ a: 'b' }),
   );
   const members = fc.dictionary(fc.constantFrom('type', 'code', 'status', '__type', 'error'), value);
-  await fc.assert(
+  await check(
     fc.asyncProperty(members, members, fc.boolean(), async (top, error, isFailed) => {
       for (const body of [{ ...top, error }, top, [{ error }]]) {
         const words = [await errorOf(body, isFailed), await errorOf(events(body), isFailed, SSE)].flat();

@@ -3,6 +3,7 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import fc from 'fast-check';
 import { AwsSigner } from '../../../src/providers/credentials/aws-signer.js';
 import { amzDate, authorizationOf, signingKey } from '../../../src/providers/credentials/sigv4.js';
+import { check } from '../../support/property.js';
 
 const KEY_ID = 'AKIDEXAMPLE';
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
@@ -174,7 +175,7 @@ describe("the AWS SDK's own signer", () => {
     .filter((value) => value.isWellFormed() && value !== '__proto__');
 
   it('signs any request alike: paths, escapes, queries, headers, bodies, session tokens', async () => {
-    await fc.assert(
+    await check(
       fc.asyncProperty(
         fc.array(fc.oneof(segment, text.map(encodeURIComponent)), { minLength: 1, maxLength: 5 }),
         fc.uniqueArray(fc.tuple(text, text), { selector: ([name]) => name, maxLength: 4 }),
