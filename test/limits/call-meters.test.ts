@@ -6,6 +6,7 @@ import { PostgresClock } from '../../src/limits/ledger/postgres-clock.js';
 import { type LimitRule, setOf } from '../../src/limits/ledger/rule-set.js';
 import { Ticket } from '../../src/limits/ledger/ticket.js';
 import { dollarsOf } from '../../src/request-log/column-domains.js';
+import { never } from '../support/never.js';
 
 const DAY = 86_400_000;
 const BOTH = { usd: 5, tokens: 7 };
@@ -96,6 +97,22 @@ it('count exactly what a number holds, and do not use what they are granted beyo
   for (let i = 0; i < 2_000; i++) meter!.take(Number.MAX_SAFE_INTEGER, 0);
   expect(meter!.entry(0, 0)).toMatchObject({ used: '9007199254740991' });
 });
+
+it.each([
+  ['less', 4],
+  ['more', 25],
+])(
+  'give up what a call has cost, where it was %s than it had reserved',
+  never((_, cost: number) => {
+    const [meter] = meters.for(set, SUBJECTS, BOTH, 1)!.usd;
+    meter!.entry(0, 0);
+    meter!.apply({ ...RESULT, total: '100' }, 0);
+    meter!.take(10, 0);
+    meter!.ended(10, 0);
+    meter!.settled(10, cost, 0);
+    expect(meter!.entry(0, 0)).toMatchObject({ used: '0', kept: String(100 - cost) });
+  }),
+);
 
 it('are filled in one exchange once one of them is low', () => {
   const of = meters.for(set, SUBJECTS, BOTH, 1)!;

@@ -42,6 +42,15 @@ interface Head {
   headers: [string, string][];
 }
 
+const BOTH_LENGTHS: Head = {
+  ...{ method: 'POST', httpVersionMajor: 1, httpVersionMinor: 1 },
+  headers: [
+    ['Host', 'g'],
+    ['Transfer-Encoding', 'chunked'],
+    ['Content-Length', '5'],
+  ],
+};
+
 function judge({ headers, ...rest }: Head): string | boolean {
   try {
     return validateRequestHead({ ...rest, rawHeaders: headers.flat() }, LIMIT);
@@ -82,6 +91,10 @@ it('lets through exactly the heads that no two hops can read differently', () =>
       } else if (lengths.some((length) => Number(length) > LIMIT)) expect(result).toBe('request_too_large');
       else expect(result).toBe(values('upgrade').length > 0);
     }),
-    { numRuns: 10_000 },
+    {
+      numRuns: 10_000,
+      // Node rejects this one too, so no socket shows that the gate does.
+      examples: [[BOTH_LENGTHS]],
+    },
   );
 });

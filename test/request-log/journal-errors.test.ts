@@ -12,6 +12,7 @@ import { Journal } from '../../src/request-log/journal/journal.js';
 import type { JournalSync } from '../../src/request-log/journal/journal-sync.js';
 import { deferred } from '../support/deferred.js';
 import { eventually, timePasses } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { linesOf, recordsOf, rowsOf } from './journal-calls.js';
 
 /*
@@ -320,6 +321,21 @@ describe('records of one tick of the event loop', () => {
     await journal.close();
     expect(await readdir(journal.root)).toEqual([]);
   });
+
+  it(
+    'get no reserve if they are beginnings, also when they are tried again on a disk that is full now',
+    never(() => {
+      const reserve = join(journal.root, 'reserve');
+      const codes = ['EIO'];
+      onWrite((real, fd, bytes, offset) => {
+        if (fs.existsSync(reserve)) throw fault(codes.pop() ?? 'ENOSPC');
+        return real(fd, bytes, offset);
+      });
+      const [begin] = recordsOf('begun');
+      expect(appendAll([begin!]).reported).toEqual([[begin, 'failed']]);
+      expect(fs.existsSync(reserve)).toBe(true);
+    }),
+  );
 
   it('stand as far as a filling disk took them: ends get the reserve, and no rejected beginning is found', async () => {
     const reserve = join(journal.root, 'reserve');

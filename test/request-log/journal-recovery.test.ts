@@ -3,10 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
+import { v7 as uuidv7 } from 'uuid';
 import type { JournalRecord } from '../../src/request-log/journal/record-codec.js';
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
+import { drainerOf, runDirectoryName } from '../../src/request-log/journal/run-directories.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import { liveBytes } from '../support/live-bytes.js';
+import { never } from '../support/never.js';
 import { check } from '../support/property.js';
 import { FULL } from '../support/scale.js';
 import { linesOf, type Progress, recordsOf, rowsOf } from './journal-calls.js';
@@ -196,6 +199,14 @@ describe('the journal of a process that died', () => {
       completion_tokens: 2,
     });
   });
+
+  it(
+    'is read by the worker with its number, and by the first one if there is none',
+    never(() => {
+      const runs = [1, 2, 3].map((worker) => runDirectoryName(uuidv7(), worker));
+      expect(runs.map((run) => drainerOf(run, 2))).toEqual([1, 2, 1]);
+    }),
+  );
 
   it('needs no order, minds no repetition and no orphan, over any number of files', async () => {
     const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'spilled');

@@ -98,11 +98,16 @@ it('deletes a file in which no row was acknowledged, and every file if none are 
   expect([await kept(), journal.kept.coveredMs]).toEqual([[], 0]);
 });
 
-it('deletes files after their time', async () => {
+it('deletes files after their time, those that were held for put-back after that', async () => {
   journal = open({ keepMs: 1 });
   journal.acknowledge(append(fill(9)), 1n);
+  journal.holdAbove(0n);
+  journal.acknowledge(append(fill(9)), 2n);
+  await eventually(async () => (await kept()).every(({ seq }) => seq !== 2n));
+  expect(await kept()).toEqual([{ seq: 1n, number: 1 }]);
+  journal.releaseHeld(3n);
   await eventually(async () => (await kept()).length === 0);
-  expect([journal.kept.bytes, journal.kept.goneSeq]).toEqual([0, 1n]);
+  expect([journal.kept.bytes, journal.kept.goneSeq]).toEqual([0, 3n]);
   expect(journal.degraded).toBeNull();
 });
 

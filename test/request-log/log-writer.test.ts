@@ -7,6 +7,7 @@ import { OutageLog } from '../../src/request-log/writer/outage-log.js';
 import { awayFromMidnight } from '../support/away-from-midnight.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { setPatience } from '../support/patience.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { LogHarness } from './log-harness.js';
@@ -68,6 +69,18 @@ it('writes rows and releases their files', async () => {
   await log.stop();
   expect(await readdir(log.journal.root)).toEqual([]);
 });
+
+it(
+  'changes nothing of a complete row that is written again, as from a journal that was read before',
+  never(async () => {
+    const row = log.record();
+    await allWritten(1);
+    const before = await database.query('SELECT * FROM request_log');
+    log.writer.add({ ...row, model: 'another' }, []);
+    await eventually(() => log.writer.counts.persisted === 2);
+    expect(await database.query('SELECT * FROM request_log')).toEqual(before);
+  }),
+);
 
 it('writes the rows of a process that ends before it has compared itself with Postgres', async () => {
   const ending = await LogHarness.start(relay.url, { keepMs: 600_000 });

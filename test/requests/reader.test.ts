@@ -121,6 +121,7 @@ describe('the request log reader', () => {
       provider: { provider: 'azure' },
       model: { model: 'claude' },
       outcome: { outcome: 'truncated' },
+      cached: { outcome: 'cached' },
       user: { end_user: 'user-7' },
       session: { session_id: 'session-12' },
       subject: { subject: 'repo:acme/api' },

@@ -15,7 +15,8 @@ beforeEach(() => routed.script({}));
 
 const LIMITED = replies(
   '429 Too Many Requests',
-  ['Content-Type: application/json', 'x-request-id: of-a'],
+  // As Anthropic names it; others send x-request-id.
+  ['Content-Type: application/json', 'request-id: of-a'],
   '{"e":1}',
 );
 const outcomes = (rows: Record<string, unknown>[]) =>
@@ -228,7 +229,7 @@ describe('a route', () => {
     routed.script({ a: LIMITED });
     const targets = [{ provider: 'a' }, { provider: 'gone' }];
     const reply = await routed.call(await routed.route({ targets }));
-    expect([reply.status, reply.body.toString(), reply.header('x-request-id')]).toEqual([
+    expect([reply.status, reply.body.toString(), reply.header('request-id')]).toEqual([
       429,
       '{"e":1}',
       'of-a',

@@ -167,6 +167,7 @@ describe('usage', () => {
       [0, { status: 429 }],
       [0, { status: 502, outcome: 'upstream_error' }],
       [0, { status: 200, outcome: 'replayed' }],
+      [0, { status: 200, outcome: 'cached' }],
       [0, { status: 200, method: 'GET', path: '/v1/models' }],
     ];
     for (const [i, [, columns]] of cases.entries())
@@ -356,6 +357,8 @@ describe('usage', () => {
       ['slowest', 100_000],
     ] as [string, ...number[]][])
       for (const duration_ms of durations) await insertRow(database, at, { model, duration_ms });
+    // An attempt that was retried is no call.
+    await insertRow(database, at, { model: 'fast', duration_ms: 200_000, outcome: 'retried' });
     const whole = await all(['model'], 500, 'p95');
     expect(whole.slice(0, 5).map(({ model }) => model)).toEqual([
       'slowest',

@@ -212,6 +212,7 @@ describe('each response of a WebSocket', () => {
   it('gets a late price by its own length and for each call', async () => {
     const { id, ...row } = await rowOf('/p/mine/v1/responses', [
       response('new', tokens(100_000, 0, 0)),
+      response('new', tokens(100_000, 0, 0)),
       response('new', tokens(150_000, 0, 0)),
     ]);
     expect(row).toMatchObject({ cost_usd: null, model: 'new' });
@@ -227,7 +228,7 @@ describe('each response of a WebSocket', () => {
       await gateway.gateway.app.get(CostRepair).run(0);
       return (await gateway.row(id)).cost_usd !== null;
     });
-    expect(await gateway.row(id)).toMatchObject({ cost_usd: '1.400000000' });
+    expect(await gateway.row(id)).toMatchObject({ cost_usd: '2.000000000' });
   });
 
   it('has no cost where a price changes between the lengths that were added up', async () => {

@@ -43,7 +43,7 @@ describe('by default', () => {
     ['the body is no JSON', [], 'user: 7', {}],
     [
       'a header of ours',
-      ['X-Gateway-User: u1', 'X-Gateway-Session: s1'],
+      ['X-Other: u3', 'X-Gateway-User: u1', 'X-Gateway-Session: s1'],
       '{"user":"u2"}',
       { end_user: 'u1', session_id: 's1' },
     ],
