@@ -4,6 +4,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { createOnce } from './create-once.js';
+import { patience } from './patience.js';
 
 export interface LockHolder {
   pid: number;
@@ -20,8 +21,8 @@ interface Claim extends LockHolder {
 
 /** sockaddr_un.sun_path holds 108 bytes on Linux and 104 on macOS, the closing NUL included. */
 const MAX_SOCKET_PATH_LENGTH = 100;
-/** A holder whose event loop is busy still owns its lock: after this many ms its claim file is believed. */
-const RESPONSE_TIMEOUT = 500;
+/** A holder whose event loop is busy still owns its lock: after this time its claim file is believed. */
+const RESPONSE_TIMEOUT = patience('the holder of a folder lock', 500);
 
 /**
  * A lock between processes that dies with its owner: a listening Unix socket. A dead owner refuses connections,
@@ -197,7 +198,7 @@ function ask(claim: Claim): Promise<LockHolder | null> {
       resolve(holder);
     };
     const believed = { pid: claim.pid, startedAt: claim.startedAt };
-    const timer = setTimeout(() => finish(believed), RESPONSE_TIMEOUT);
+    const timer = setTimeout(() => finish(believed), RESPONSE_TIMEOUT.ms);
     socket.setEncoding('utf8');
     socket.on('data', (chunk: string) => {
       text += chunk;

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadEnv } from '../../src/config/env.js';
 import { AppModule } from '../../src/app.module.js';
-import { DatabaseService } from '../../src/database/database.service.js';
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.js';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.js';
 import { eventually } from '../support/eventually.js';
@@ -23,8 +22,6 @@ async function start(): Promise<Gateway & { firstKey?: string }> {
     onFirstKey: (key) => (firstKey = key),
     onPermanentError: () => {},
   });
-  // The start waits for its first look at Postgres for seconds only, and on a busy machine that takes longer.
-  await eventually(() => gateway.app.get(DatabaseService).notReady === null);
   return Object.assign(gateway, { firstKey });
 }
 

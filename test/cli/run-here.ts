@@ -6,7 +6,6 @@ import { Readable, Writable } from 'node:stream';
 import { Logger } from '@nestjs/common';
 import type { Command } from 'commander';
 import { run } from '../../src/cli/program.js';
-import { eventually } from '../support/eventually.js';
 import type { Ran } from './run-cli.js';
 
 /**
@@ -27,14 +26,6 @@ export function runHere(
   const ran = last.then(() => runAlone(args, env, cwd, input, commands));
   last = ran.catch(() => undefined);
   return ran;
-}
-
-/** Runs a command again until it says this: for a moment, a busy machine may be degraded. */
-export function untilSaid(text: RegExp, command: () => Promise<Ran>): Promise<Ran> {
-  return eventually(async () => {
-    const ran = await command();
-    return text.test(ran.stdout) && ran;
-  });
 }
 
 let last: Promise<unknown> = Promise.resolve();

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { setPatience } from '../support/patience.js';
-import { runHere, untilSaid } from './run-here.js';
+import { runHere } from './run-here.js';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -16,7 +16,6 @@ afterEach(() => jest.restoreAllMocks());
 
 const remote = (...args: string[]) =>
   runHere(args, { POSTERN_URL: gateway.url, POSTERN_ADMIN_TOKEN: ADMIN_TOKEN });
-const saying = (text: RegExp, ...args: string[]) => untilSaid(text, () => remote('status', ...args));
 
 describe('postern status', () => {
   it('shows a healthy gateway with its sinks, and ends with 0', async () => {
@@ -26,14 +25,15 @@ describe('postern status', () => {
       url: 'https://rows.example.com/',
       from: new Date().toISOString(),
     });
-    const { code, stdout, stderr } = await saying(/^status +ok$[^]*^processes +1$/m);
+    const { code, stdout, stderr } = await remote('status');
     expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^status +ok$[^]*^processes +1$/m);
     expect(stdout).toMatch(new RegExp(`^version +${packageVersion().replaceAll('.', '\\.')}`, 'm'));
     expect(stdout).toMatch(/^journal +ok, [\d,]+ bytes$/m);
     expect(stdout).toMatch(/^rows to write +\d+ in memory, 0 in the journal only, oldest file \d+ s$/m);
     expect(stdout).toMatch(/^sink receiver +(current|sending|failing)/m);
 
-    const asJson = await saying(/"status": *"ok"/, '--json');
+    const asJson = await remote('status', '--json');
     expect(JSON.parse(asJson.stdout)).toMatchObject({
       status: 'ok',
       reasons: [],
@@ -44,10 +44,11 @@ describe('postern status', () => {
 
   it('says why a gateway is not healthy, and ends with 1', async () => {
     jest.spyOn(gateway.gateway.app.get(Journal), 'degraded', 'get').mockReturnValue('EIO');
-    const { code, stdout } = await saying(/^status +degraded\nreason +the journal is degraded\n(?!reason)/);
+    const { code, stdout } = await remote('status');
+    expect(stdout).toMatch(/^status +degraded\nreason +the journal is degraded\n(?!reason)/);
     expect(stdout).toMatch(/^journal +degraded \(EIO\), /m);
     expect(code).toBe(1);
-    const asJson = await saying(/"reasons": *\[\s*"the journal is degraded"\s*\]/, '--json');
+    const asJson = await remote('status', '--json');
     expect([asJson.code, JSON.parse(asJson.stdout)]).toEqual([
       1,
       expect.objectContaining({ status: 'degraded', reasons: ['the journal is degraded'] }),

@@ -6,7 +6,6 @@ import {
   type BrowserContext,
   type BrowserContextOptions,
   chromium,
-  type Locator,
   type Page,
   type Request,
 } from 'playwright-core';
@@ -50,9 +49,6 @@ export interface WatchedPage {
 
 /** What no page may keep. */
 export const SECRETS = new Set([ADMIN_TOKEN]);
-
-/** On a busy machine, what the page of a key's holder reads may be told to come again. */
-export const COMES_AGAIN = /status of 503 .*\/self\/v1\//;
 
 /** Everything that a page holds: its elements, what was typed, its address, and what it stored. */
 const KEPT = `document.documentElement.outerHTML + [...document.querySelectorAll('input')].map((input) => input.value)
@@ -112,14 +108,6 @@ async function watch(url: string, context: BrowserContext): Promise<WatchedPage>
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()))
       problems.push(`${message.type()}: ${message.text()} ${message.location().url}`);
-  });
-  page.on('response', (response) => {
-    if (!response.ok() || response.request().method() !== 'GET') return;
-    // Of a read that took too long on a busy machine, and that the console has repeated with success.
-    const late = problems.findIndex(
-      (one) => /status of 503 /.test(one) && one.endsWith(` ${response.url()}`),
-    );
-    if (late >= 0) problems.splice(late, 1);
   });
   page.on('pageerror', (error) => problems.push(`uncaught: ${error.message}`));
   page.on('dialog', (dialog) => {
@@ -185,18 +173,6 @@ export async function signIn(page: Page, token = ADMIN_TOKEN): Promise<void> {
   await page.getByLabel('Admin token').fill(token);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-}
-
-/**
- * Shows what belongs to the key in the field, until this is there: the page may be told to come again, and keeps the key.
- */
-export async function showOwn(page: Page, wanted: Locator): Promise<void> {
-  const show = page.getByRole('button', { name: 'Show', exact: true });
-  await until(async () => {
-    if (await show.isVisible()) await show.click();
-    await settled(page);
-    return wanted.isVisible();
-  });
 }
 
 /**

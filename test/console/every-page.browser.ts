@@ -2,13 +2,11 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import {
-  COMES_AGAIN,
   describeInBrowser,
   openAfresh,
   inColours,
   openPage,
   settled,
-  showOwn,
   signedIn,
   violations,
   type WatchedPage,
@@ -205,10 +203,11 @@ describeInBrowser('every page of the console', () => {
       await own.page.goto(`${gateway.url}/console/key`);
       await fits('key-empty');
       await own.page.getByLabel('Gateway key').first().fill(gateway.seeded.secret);
-      await showOwn(own.page, own.page.getByRole('heading', { name: 'search / production' }));
+      await own.page.getByRole('button', { name: 'Show', exact: true }).click();
+      await own.page.getByRole('heading', { name: 'search / production' }).waitFor();
       await fits('key');
       watched = main;
-      await own.done(COMES_AGAIN);
+      await own.done();
     });
 
     it('the page of errors', async () => {

@@ -5,7 +5,6 @@ import {
   SECRETS,
   settled,
   signedIn,
-  until,
   violations,
   type WatchedPage,
 } from './browser.js';
@@ -113,8 +112,7 @@ describeInBrowser('the console of a viewer and of a lead', () => {
       expect(found).toEqual([]);
       const allowed = role === 'lead' ? OF_TEAMS : [...OF_TEAMS, ...OTHERS];
       expect((await linkedPages(page)).filter((name) => !allowed.includes(name))).toEqual([]);
-      // A machine that is busy may be degraded, for a moment.
-      await until(async () => (await page.getByRole('main').getByRole('alert').count()) === 0);
+      expect(await page.getByRole('main').getByRole('alert').count()).toBe(0);
       // The browser reports every request that was refused.
       await check();
     },

@@ -51,6 +51,7 @@ const PRODUCTION: Record<string, number> = {
   'a response that is not delivered': 1_000,
   'a gathered body': 60_000,
   'the next bytes of a gathered body': 120_000,
+  'the holder of a folder lock': 500,
   'a test of a provider': 10_000,
   'a reading from a provider': 30_000,
   'a token endpoint': 15_000,

@@ -65,17 +65,14 @@ it('cause no statement but those that write their rows, and nothing is asked of 
   await eventually(() => executed.slice(before).some(isPoll));
 
   const since = executed.slice(before);
-  const ofLog = since.filter(({ application }) => application === 'postern-log');
-  const log = ofLog.filter(({ text }) => !text.includes('set_config'));
-  // Its connection may break once on a busy machine, and the next one sets itself up.
-  expect(ofLog.length - log.length).toBeLessThanOrEqual(1);
+  const log = since.filter(({ application }) => application === 'postern-log');
   // One statement for each batch, and none beside it.
   expect(log.length).toBeGreaterThan(0);
   for (const { text } of log) {
     expect(text).toContain('INSERT INTO request_log');
     expect(text).toContain('UPDATE gateway_run');
   }
-  const others = countsOf(since.filter((one) => !ofLog.includes(one)));
+  const others = countsOf(since.filter((one) => !log.includes(one)));
   expect([...others].filter(([, count]) => count >= SOME)).toEqual([]);
   // A key is read again once in a while.
   for (const { mock } of asked) expect(mock.calls.length).toBeLessThan(SOME);

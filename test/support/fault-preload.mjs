@@ -105,9 +105,8 @@ syncBuiltinESMExports();
 const { writeHead } = ServerResponse.prototype;
 ServerResponse.prototype.writeHead = function (...args) {
   const deed = () => writeHead.apply(this, args);
-  // Without a socket it is no response to a client: src/proxy/exchange/response-writer.ts tries what Node does. 503: Postgres took
-  // too long, on a busy machine, so that the call did not get this far.
-  if (this.socket === null || args[0] === 503) return deed();
+  // Without a socket it is no response to a client: src/proxy/exchange/response-writer.ts tries what Node does.
+  if (this.socket === null) return deed();
   return at(args[0] === 200 && this.req.url.endsWith('/oauth/token') ? 'token' : 'head', deed);
 };
 const { close } = Server.prototype;

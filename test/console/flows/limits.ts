@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { insertRow } from '../../request-log/rows.js';
-import { COMES_AGAIN, fitsWindow, SECRETS, settled, showOwn, signedIn } from '../browser.js';
+import { fitsWindow, SECRETS, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { checkAppearance } from './appearance.js';
 
@@ -297,12 +297,13 @@ export function limitFlows(gateway: ConsoleGateway): void {
     SECRETS.add(key.key);
     await page.getByLabel('Gateway key', { exact: true }).fill(key.key);
     const shared = page.getByRole('listitem').filter({ hasText: 'All calls: Budget per month' });
-    await showOwn(page, shared.getByText(/^(Rejects|Admits) calls, resets /));
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await shared.getByText(/^(Rejects|Admits) calls, resets /).waitFor();
     expect(await page.getByRole('listitem').filter({ hasText: 'Team: Budget per day' }).count()).toBe(1);
     for (const one of await page.getByRole('listitem').allInnerTexts())
       if (one.startsWith('All calls') || one.startsWith('Group')) expect(one).not.toMatch(/\$/);
     await checkAppearance(page);
-    await done(COMES_AGAIN);
+    await done();
     await gateway.admin('PATCH', '/admin/v1/limits/installation', { budgets: [] });
   });
 

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { openPage, SECRETS, settled, signedIn, until } from '../browser.js';
+import { openPage, SECRETS, settled, signedIn } from '../browser.js';
 import type { ConsoleGateway } from '../console-gateway.js';
 import { callWith } from '../model-provider.js';
 
@@ -42,8 +42,7 @@ export function roles(gateway: ConsoleGateway): void {
       await page.getByRole('heading', { level: 1, name }).waitFor();
       await settled(page);
       expect([name, await page.getByRole('button', { name: CHANGES }).allInnerTexts()]).toEqual([name, []]);
-      // A machine that is busy may be degraded, for a moment.
-      await until(async () => (await page.getByRole('main').getByRole('alert').count()) === 0);
+      expect(await page.getByRole('main').getByRole('alert').count()).toBe(0);
     }
     const { data } = await gateway.admin<{ data: { id: string }[] }>('GET', '/admin/v1/keys?limit=1');
     for (const path of [`keys?key=${data[0]!.id}`, 'providers?open=openai', 'keys?new=1', 'prices?new=1']) {
