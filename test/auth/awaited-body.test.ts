@@ -1,6 +1,7 @@
 import { KeyLookupService } from '../../src/auth/key-lookup.service.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { request } from '../support/raw-client.js';
 import { Wire } from '../support/wire.js';
 
@@ -70,11 +71,11 @@ it.each<[string, string[], [string, string], object]>([
   ],
 ])(
   'does not forward a call whose key was revoked while a body was awaited %s',
-  async (_, headers, body, members) => {
+  never(async (_, headers, body, members) => {
     const issued = await issue(members);
     expect(await statusAfter(issued, headers, body, () => revoke(issued))).toEqual([401, 'invalid_api_key']);
     await wire.expectSound(0);
-  },
+  }),
 );
 
 it('forwards a call if another key was revoked meanwhile', async () => {
@@ -88,16 +89,19 @@ it('forwards a call if another key was revoked meanwhile', async () => {
   await wire.expectSound(1);
 });
 
-it('does not forward a call whose key has expired while its body was awaited', async () => {
-  let expiry = 0;
-  // A busy machine may take longer than 3 s; then the key is rejected.
-  const issued = await eventually(() => {
-    expiry = Date.now() + 3_000;
-    return issue({ expires_at: new Date(expiry).toISOString() }).catch(() => null);
-  });
-  const result = await statusAfter(issued, LENGTH, ['{', BODY.slice(1)], () =>
-    eventually(() => Date.now() > expiry),
-  );
-  expect(result).toEqual([401, 'invalid_api_key']);
-  await wire.expectSound(0);
-});
+it(
+  'does not forward a call whose key has expired while its body was awaited',
+  never(async () => {
+    let expiry = 0;
+    // A busy machine may take longer than 3 s; then the key is rejected.
+    const issued = await eventually(() => {
+      expiry = Date.now() + 3_000;
+      return issue({ expires_at: new Date(expiry).toISOString() }).catch(() => null);
+    });
+    const result = await statusAfter(issued, LENGTH, ['{', BODY.slice(1)], () =>
+      eventually(() => Date.now() > expiry),
+    );
+    expect(result).toEqual([401, 'invalid_api_key']);
+    await wire.expectSound(0);
+  }),
+);

@@ -8,6 +8,7 @@ import type { StoredResponse } from '../../src/idempotency/stored-response.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { never } from '../support/never.js';
 import { RawClient, type ReceivedResponse, request } from '../support/raw-client.js';
 import { answer } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
@@ -206,14 +207,17 @@ it('stores all others if one response cannot be encrypted', async () => {
   expect(hits).toEqual(responses.map((response) => (response === failing ? null : response)));
 });
 
-it('identifies a request by all of its bytes, whether they are hashed at once or not', () => {
-  const hashed = [1_000, 100_000].map((bytes) => {
-    const body = Buffer.alloc(bytes, 'x');
-    const whole = Buffer.concat([Buffer.from(`response cache 2\x002\0é\0${bytes}\0`), body]);
-    return [cacheId(['é', body]), createHash('sha256').update(whole).digest()];
-  });
-  for (const [id, expected] of hashed) expect(id).toEqual(expected);
-});
+it(
+  'identifies a request by all of its bytes, whether they are hashed at once or not',
+  never(() => {
+    const hashed = [1_000, 100_000].map((bytes) => {
+      const body = Buffer.alloc(bytes, 'x');
+      const whole = Buffer.concat([Buffer.from(`response cache 2\x002\0é\0${bytes}\0`), body]);
+      return [cacheId(['é', body]), createHash('sha256').update(whole).digest()];
+    });
+    for (const [id, expected] of hashed) expect(id).toEqual(expected);
+  }),
+);
 
 it('stores what waits for others before the process stops', async () => {
   const stopping = await asReplica();

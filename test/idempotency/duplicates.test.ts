@@ -3,6 +3,7 @@ import { PendingResponses } from '../../src/idempotency/pending-responses.servic
 import { deferred } from '../support/deferred.js';
 import { eventually, timePasses } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { never } from '../support/never.js';
 import { setPatience } from '../support/patience.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { FULL } from '../support/scale.js';
@@ -64,28 +65,31 @@ it(`calls the provider once for each of ${KEYS} keys that ${DUPLICATES} duplicat
   expect([...essences.values()].every((seen) => [...seen][0]!.includes('200'))).toBe(true);
 });
 
-it('a duplicate waits on another replica, and gets the response although no notification comes', async () => {
-  const goOn = deferred();
-  provider.script = async (req) => {
-    await req.body;
-    await goOn.promise;
-    req.socket.write(answer('200 OK', [], 'late'));
-  };
-  const headers = [auth, 'Idempotency-Key: silent'];
-  const first = await open(replicas[0]!, headers);
-  await eventually(() => provider.requests.length === 1);
-  const looks = jest.spyOn(replicas[1]!.gateway.app.get(IdempotencyRecords), 'states');
-  const duplicate = await open(replicas[1]!, headers);
-  await eventually(() => waiting() === 1 && looks.mock.results.length > 0);
-  expect(await looks.mock.results[0]!.value).toMatchObject([{ stored: false }]);
-  looks.mockRestore();
-  await replicas[0]!.database.query(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'postern-changes%'",
-  );
-  goOn.resolve();
-  expect(essence(await duplicate.answer())).toEqual(essence(await first.answer()));
-  expect(provider.requests.length).toBe(1);
-});
+it(
+  'a duplicate waits on another replica, and gets the response although no notification comes',
+  never(async () => {
+    const goOn = deferred();
+    provider.script = async (req) => {
+      await req.body;
+      await goOn.promise;
+      req.socket.write(answer('200 OK', [], 'late'));
+    };
+    const headers = [auth, 'Idempotency-Key: silent'];
+    const first = await open(replicas[0]!, headers);
+    await eventually(() => provider.requests.length === 1);
+    const looks = jest.spyOn(replicas[1]!.gateway.app.get(IdempotencyRecords), 'states');
+    const duplicate = await open(replicas[1]!, headers);
+    await eventually(() => waiting() === 1 && looks.mock.results.length > 0);
+    expect(await looks.mock.results[0]!.value).toMatchObject([{ stored: false }]);
+    looks.mockRestore();
+    await replicas[0]!.database.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'postern-changes%'",
+    );
+    goOn.resolve();
+    expect(essence(await duplicate.answer())).toEqual(essence(await first.answer()));
+    expect(provider.requests.length).toBe(1);
+  }),
+);
 
 /** True if each replica listens again: it reads these tables once it does. */
 async function everyReplicaListens(): Promise<boolean> {
@@ -147,25 +151,28 @@ it('a duplicate of a call whose response is not kept is asked to retry, and then
   expect(provider.requests.length).toBe(2);
 });
 
-it('a duplicate that leaves takes nothing with it', async () => {
-  const goOn = deferred();
-  provider.script = async (req) => {
-    await req.body;
-    await goOn.promise;
-    req.socket.write(answer('200 OK', [], 'kept'));
-  };
-  const headers = [auth, 'Idempotency-Key: leaver'];
-  const first = await open(replicas[0]!, headers);
-  await eventually(() => provider.requests.length === 1);
-  const duplicate = await open(replicas[1]!, headers);
-  await eventually(() => waiting() === 1);
-  duplicate.destroy();
-  goOn.resolve();
-  expect((await first.answer()).body.toString()).toBe('kept');
-  expect((await once(replicas[1]!, headers)).body.toString()).toBe('kept');
-  expect(provider.requests.length).toBe(1);
-  // Both responses left a row, the abandoned call none.
-  const rows = () =>
-    replicas[0]!.database.query("SELECT outcome FROM request_log WHERE idempotency_key = 'leaver'");
-  await eventually(async () => (await rows()).length === 2);
-});
+it(
+  'a duplicate that leaves takes nothing with it',
+  never(async () => {
+    const goOn = deferred();
+    provider.script = async (req) => {
+      await req.body;
+      await goOn.promise;
+      req.socket.write(answer('200 OK', [], 'kept'));
+    };
+    const headers = [auth, 'Idempotency-Key: leaver'];
+    const first = await open(replicas[0]!, headers);
+    await eventually(() => provider.requests.length === 1);
+    const duplicate = await open(replicas[1]!, headers);
+    await eventually(() => waiting() === 1);
+    duplicate.destroy();
+    goOn.resolve();
+    expect((await first.answer()).body.toString()).toBe('kept');
+    expect((await once(replicas[1]!, headers)).body.toString()).toBe('kept');
+    expect(provider.requests.length).toBe(1);
+    // Both responses left a row, the abandoned call none.
+    const rows = () =>
+      replicas[0]!.database.query("SELECT outcome FROM request_log WHERE idempotency_key = 'leaver'");
+    await eventually(async () => (await rows()).length === 2);
+  }),
+);

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { LedgerService } from '../../src/limits/ledger/ledger.service.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { PostgresRelay } from '../support/postgres-relay.js';
 import { sendTo } from './limited-gateway.js';
 import { createDays } from '../request-log/rows.js';
@@ -45,38 +46,41 @@ async function createKey(members: object): Promise<{ id: string; team_id: string
   return gateway.admin('POST', '/keys', { team: 'default', name, ...members });
 }
 
-it('stores the limits of a key, shows them, and changes one member without the others', async () => {
-  const key = await createKey({
-    limits: { requests_per_minute: 600, concurrent_requests: 20 },
-    budgets: [
-      { usd: '500', period: 'month' },
-      { tokens: 2_000_000, period: 'day', mode: 'warn', alert_at: [100, 80] },
-    ],
-    each_end_user: { requests_per_minute: 20, budgets: [{ usd: '2.00', period: 'day' }] },
-  });
-  expect(key).toMatchObject(LIMITS);
-  const ids = (await limitsOf(key.id)).map(({ id }) => id).sort();
-  expect(ids).toHaveLength(6);
-  const only = await gateway.admin<{ data: { id: string }[] }>('GET', `/limits?id=${ids[2]}`);
-  expect(only.data.map(({ id }) => id)).toEqual([ids[2]]);
+it(
+  'stores the limits of a key, shows them, and changes one member without the others',
+  never(async () => {
+    const key = await createKey({
+      limits: { requests_per_minute: 600, concurrent_requests: 20 },
+      budgets: [
+        { usd: '500', period: 'month' },
+        { tokens: 2_000_000, period: 'day', mode: 'warn', alert_at: [100, 80] },
+      ],
+      each_end_user: { requests_per_minute: 20, budgets: [{ usd: '2.00', period: 'day' }] },
+    });
+    expect(key).toMatchObject(LIMITS);
+    const ids = (await limitsOf(key.id)).map(({ id }) => id).sort();
+    expect(ids).toHaveLength(6);
+    const only = await gateway.admin<{ data: { id: string }[] }>('GET', `/limits?id=${ids[2]}`);
+    expect(only.data.map(({ id }) => id)).toEqual([ids[2]]);
 
-  const budgets = [{ usd: '750.50', period: 'month', mode: 'block', alert_at: [] }, LIMITS.budgets[1]];
-  const changed = await gateway.admin<object>('PATCH', `/keys/${key.id}`, { budgets });
-  expect(changed).toMatchObject({ ...LIMITS, budgets, version: 2 });
-  // The budget kept its id, and with it what was used.
-  expect((await limitsOf(key.id)).map(({ id }) => id).sort()).toEqual(ids);
-  // The same again changes nothing.
-  expect(await gateway.admin('PATCH', `/keys/${key.id}`, { budgets })).toMatchObject({ version: 2 });
+    const budgets = [{ usd: '750.50', period: 'month', mode: 'block', alert_at: [] }, LIMITS.budgets[1]];
+    const changed = await gateway.admin<object>('PATCH', `/keys/${key.id}`, { budgets });
+    expect(changed).toMatchObject({ ...LIMITS, budgets, version: 2 });
+    // The budget kept its id, and with it what was used.
+    expect((await limitsOf(key.id)).map(({ id }) => id).sort()).toEqual(ids);
+    // The same again changes nothing.
+    expect(await gateway.admin('PATCH', `/keys/${key.id}`, { budgets })).toMatchObject({ version: 2 });
 
-  const none = { limits: null, budgets: null, each_end_user: null };
-  expect(await gateway.admin('PATCH', `/keys/${key.id}`, none)).toMatchObject(NONE);
-  expect(await limitsOf(key.id)).toEqual([]);
-  const audit = await gateway.admin<{ data: { before: object; after: object }[] }>(
-    'GET',
-    `/audit?subject_id=${key.id}&action=changed`,
-  );
-  expect(audit.data[0]).toMatchObject({ before: { limits: LIMITS.limits }, after: NONE });
-});
+    const none = { limits: null, budgets: null, each_end_user: null };
+    expect(await gateway.admin('PATCH', `/keys/${key.id}`, none)).toMatchObject(NONE);
+    expect(await limitsOf(key.id)).toEqual([]);
+    const audit = await gateway.admin<{ data: { before: object; after: object }[] }>(
+      'GET',
+      `/audit?subject_id=${key.id}&action=changed`,
+    );
+    expect(audit.data[0]).toMatchObject({ before: { limits: LIMITS.limits }, after: NONE });
+  }),
+);
 
 it('names an unknown member of a nested object by its path, with the members that this object may have', async () => {
   const { id } = await createKey({});
@@ -150,44 +154,52 @@ it.each<Record<string, string>>([{ REQUEST_LOG_USERS: 'none' }, { ATTRIBUTION: '
   },
 );
 
-it('shows what was used and gives a budget its amount again, with the reason in the audit log', async () => {
-  const key = await createKey({ budgets: [{ usd: '10', period: 'month', alert_at: [50] }] });
-  const row = logRow(Date.now(), { key_id: key.id, team_id: key.team_id, charge_usd: '10', cost_usd: '10' });
-  await createDays(gateway.database, Date.now());
-  const { text, values } = insertRows([row]);
-  await gateway.database.query(text, values);
-  const [limit] = await limitsOf(key.id);
-  expect(limit).toMatchObject({
-    scope: 'key',
-    team: 'default',
-    owner_id: key.id,
-    resource: 'usd',
-    period: 'month',
-    amount: '10.00',
-    used: '10.00',
-    held: '0.00',
-    left: '0.00',
-    credited: '0.00',
-    state: 'exhausted',
-    refused: 0,
-  });
-  expect(await limitsOf(`${key.id}&state=ok`)).toEqual([]);
-  expect(await limitsOf(`${key.id}&state=exhausted`)).toHaveLength(1);
+it(
+  'shows what was used and gives a budget its amount again, with the reason in the audit log',
+  never(async () => {
+    const key = await createKey({ budgets: [{ usd: '10', period: 'month', alert_at: [50] }] });
+    const row = logRow(Date.now(), {
+      key_id: key.id,
+      team_id: key.team_id,
+      charge_usd: '10',
+      cost_usd: '10',
+    });
+    await createDays(gateway.database, Date.now());
+    const { text, values } = insertRows([row]);
+    await gateway.database.query(text, values);
+    const [limit] = await limitsOf(key.id);
+    expect(limit).toMatchObject({
+      scope: 'key',
+      team: 'default',
+      owner_id: key.id,
+      resource: 'usd',
+      period: 'month',
+      amount: '10.00',
+      used: '10.00',
+      held: '0.00',
+      left: '0.00',
+      credited: '0.00',
+      state: 'exhausted',
+      refused: 0,
+    });
+    expect(await limitsOf(`${key.id}&state=ok`)).toEqual([]);
+    expect(await limitsOf(`${key.id}&state=exhausted`)).toHaveLength(1);
 
-  await expect(gateway.admin('POST', `/limits/${limit!.id}/reset`, {})).rejects.toThrow(/: 400 .*reason/);
-  const after = await gateway.admin('POST', `/limits/${limit!.id}/reset`, { reason: 'pilot extended' });
-  // What was spent stays: it is the sum of the charges in the log.
-  expect(after).toMatchObject({ used: '10.00', credited: '10.00', left: '10.00', state: 'warned' });
-  const { data } = await gateway.admin<{ data: object[] }>('GET', `/audit?subject_id=${limit!.id}`);
-  expect(data).toMatchObject([
-    {
-      action: 'reset',
-      subject_type: 'limit',
-      before: { credited: '0.00' },
-      after: { credited: '10.00', reason: 'pilot extended' },
-    },
-  ]);
-});
+    await expect(gateway.admin('POST', `/limits/${limit!.id}/reset`, {})).rejects.toThrow(/: 400 .*reason/);
+    const after = await gateway.admin('POST', `/limits/${limit!.id}/reset`, { reason: 'pilot extended' });
+    // What was spent stays: it is the sum of the charges in the log.
+    expect(after).toMatchObject({ used: '10.00', credited: '10.00', left: '10.00', state: 'warned' });
+    const { data } = await gateway.admin<{ data: object[] }>('GET', `/audit?subject_id=${limit!.id}`);
+    expect(data).toMatchObject([
+      {
+        action: 'reset',
+        subject_type: 'limit',
+        before: { credited: '0.00' },
+        after: { credited: '10.00', reason: 'pilot extended' },
+      },
+    ]);
+  }),
+);
 
 it('shows a limit that has rejected billions of calls, and gives a budget at the highest value that is counted its amount again', async () => {
   const most = 4n * 10n ** 18n;
@@ -297,30 +309,33 @@ it('has a changed limit in force on every replica within a second, and reports i
   }
 });
 
-it('changes the limits of the installation with If-Match only as they were read, also by two admins at once', async () => {
-  const url = `${gateway.url}/admin/v1/limits/installation`;
-  const authorization = `Bearer ${ADMIN_TOKEN}`;
-  const read = await fetch(url, { headers: { authorization } });
-  const tag = read.headers.get('etag')!;
-  const { version } = (await read.json()) as { version: number };
-  const change = (requests: number, ifMatch = tag) =>
-    fetch(url, {
-      method: 'PATCH',
-      headers: { authorization, 'content-type': 'application/json', 'if-match': ifMatch },
-      body: JSON.stringify({ limits: { requests_per_minute: requests } }),
-    });
-  const replies = await Promise.all([1_000_001, 1_000_002, 1_000_003].map((requests) => change(requests)));
-  expect(replies.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
-  const won = replies.find(({ status }) => status === 200)!;
-  expect(won.headers.get('etag')).not.toBe(tag);
-  expect(await won.json()).toMatchObject({ version: version + 1 });
-  const lost = replies.find(({ status }) => status === 409)!;
-  expect(await lost.text()).toContain('was changed meanwhile; read it again');
-  // A change that changes nothing leaves the tag as it is.
-  const present = (await (await fetch(url, { headers: { authorization } })).json()) as {
-    limits: { requests_per_minute: number };
-  };
-  const same = await change(present.limits.requests_per_minute, won.headers.get('etag')!);
-  expect([same.status, same.headers.get('etag')]).toEqual([200, won.headers.get('etag')]);
-  await gateway.admin('PATCH', '/limits/installation', { limits: null });
-});
+it(
+  'changes the limits of the installation with If-Match only as they were read, also by two admins at once',
+  never(async () => {
+    const url = `${gateway.url}/admin/v1/limits/installation`;
+    const authorization = `Bearer ${ADMIN_TOKEN}`;
+    const read = await fetch(url, { headers: { authorization } });
+    const tag = read.headers.get('etag')!;
+    const { version } = (await read.json()) as { version: number };
+    const change = (requests: number, ifMatch = tag) =>
+      fetch(url, {
+        method: 'PATCH',
+        headers: { authorization, 'content-type': 'application/json', 'if-match': ifMatch },
+        body: JSON.stringify({ limits: { requests_per_minute: requests } }),
+      });
+    const replies = await Promise.all([1_000_001, 1_000_002, 1_000_003].map((requests) => change(requests)));
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+    const won = replies.find(({ status }) => status === 200)!;
+    expect(won.headers.get('etag')).not.toBe(tag);
+    expect(await won.json()).toMatchObject({ version: version + 1 });
+    const lost = replies.find(({ status }) => status === 409)!;
+    expect(await lost.text()).toContain('was changed meanwhile; read it again');
+    // A change that changes nothing leaves the tag as it is.
+    const present = (await (await fetch(url, { headers: { authorization } })).json()) as {
+      limits: { requests_per_minute: number };
+    };
+    const same = await change(present.limits.requests_per_minute, won.headers.get('etag')!);
+    expect([same.status, same.headers.get('etag')]).toEqual([200, won.headers.get('etag')]);
+    await gateway.admin('PATCH', '/limits/installation', { limits: null });
+  }),
+);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { FULL } from '../support/scale.js';
 import { LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { addRule, chargedUsd, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
@@ -89,43 +90,46 @@ describe.each([
     expect(byAll).toBeGreaterThan(BUDGET - CENT);
   });
 
-  it('counts to the billionth of a dollar what the log has, also after two of four processes were killed', async () => {
-    const rule = await addRule(database, 'usd', 'month', 100n * BUDGET, { ...columns });
-    const team = await addRule(database, 'usd', 'total', 100n * BUDGET, { scope: 'team', scope_id: TEAM });
-    const folders = await Promise.all(
-      Array.from({ length: PROCESSES }, () => mkdtemp(join(tmpdir(), 'postern-ledger-'))),
-    );
-    const engines = folders.map((dataDir) => ({ databaseUrl: database.url, dataDir }));
-    const killing = { ...work, reserved: String(CENT), least: '1', most: String(CENT) };
-    const killed = await spend(engines.slice(0, 2), { ...killing, forMs: 600_000 });
-    await eventually(async () => (await holders(rule)) === killed.length);
-    const others = await spend(engines.slice(2), { ...killing, forMs: FULL ? 30_000 : 3_000 });
-    for (const one of killed) {
-      const { spent } = await meterOf(database, rule);
-      await eventually(async () => (await meterOf(database, rule)).spent > spent);
-      one.kill();
-    }
-    const reports = await Promise.all([...killed, ...others].map(({ done }) => done));
-    expect(reports.map((report) => report?.errors ?? null)).toEqual([null, null, [], []]);
-    // What the dead held is not free for others until their calls are charged.
-    expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
+  it(
+    'counts to the billionth of a dollar what the log has, also after two of four processes were killed',
+    never(async () => {
+      const rule = await addRule(database, 'usd', 'month', 100n * BUDGET, { ...columns });
+      const team = await addRule(database, 'usd', 'total', 100n * BUDGET, { scope: 'team', scope_id: TEAM });
+      const folders = await Promise.all(
+        Array.from({ length: PROCESSES }, () => mkdtemp(join(tmpdir(), 'postern-ledger-'))),
+      );
+      const engines = folders.map((dataDir) => ({ databaseUrl: database.url, dataDir }));
+      const killing = { ...work, reserved: String(CENT), least: '1', most: String(CENT) };
+      const killed = await spend(engines.slice(0, 2), { ...killing, forMs: 600_000 });
+      await eventually(async () => (await holders(rule)) === killed.length);
+      const others = await spend(engines.slice(2), { ...killing, forMs: FULL ? 30_000 : 3_000 });
+      for (const one of killed) {
+        const { spent } = await meterOf(database, rule);
+        await eventually(async () => (await meterOf(database, rule)).spent > spent);
+        one.kill();
+      }
+      const reports = await Promise.all([...killed, ...others].map(({ done }) => done));
+      expect(reports.map((report) => report?.errors ?? null)).toEqual([null, null, [], []]);
+      // What the dead held is not free for others until their calls are charged.
+      expect(await holdsOf(database, rule)).toBeGreaterThan(0n);
 
-    // A start on the folder of each dead process drains its journal.
-    for (const dataDir of folders.slice(0, 2)) {
-      const next = await LedgerProcess.start({ databaseUrl: database.url, dataDir });
-      // Its folder is gone, so what the dead process held is returned.
-      await eventually(async () => (await readdir(join(dataDir, 'journal'))).filter(isRun).length === 1);
-      await next.stop();
-    }
-    expect(await holdsOf(database, rule)).toBe(0n);
-    const [interrupted] = await database.query<{ count: string; charged: string }>(
-      `SELECT count(*), min(charge_usd)::text AS charged FROM request_log WHERE outcome = 'interrupted'`,
-    );
-    // The calls that ran when their process died are charged what they had reserved.
-    expect(interrupted!.charged).toBe('0.010000000');
-    const charged = await chargedUsd(database);
-    expect(charged).toBeGreaterThan(0n);
-    expect(await meterOf(database, rule)).toMatchObject({ spent: charged, held: 0n });
-    expect(await meterOf(database, team)).toMatchObject({ spent: charged, held: 0n });
-  });
+      // A start on the folder of each dead process drains its journal.
+      for (const dataDir of folders.slice(0, 2)) {
+        const next = await LedgerProcess.start({ databaseUrl: database.url, dataDir });
+        // Its folder is gone, so what the dead process held is returned.
+        await eventually(async () => (await readdir(join(dataDir, 'journal'))).filter(isRun).length === 1);
+        await next.stop();
+      }
+      expect(await holdsOf(database, rule)).toBe(0n);
+      const [interrupted] = await database.query<{ count: string; charged: string }>(
+        `SELECT count(*), min(charge_usd)::text AS charged FROM request_log WHERE outcome = 'interrupted'`,
+      );
+      // The calls that ran when their process died are charged what they had reserved.
+      expect(interrupted!.charged).toBe('0.010000000');
+      const charged = await chargedUsd(database);
+      expect(charged).toBeGreaterThan(0n);
+      expect(await meterOf(database, rule)).toMatchObject({ spent: charged, held: 0n });
+      expect(await meterOf(database, team)).toMatchObject({ spent: charged, held: 0n });
+    }),
+  );
 });

@@ -5,6 +5,7 @@ import { Ticket } from '../../src/limits/ledger/ticket.js';
 import type { LogRow } from '../../src/request-log/columns.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually, timePasses } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { countedFor, type LedgerProcess, type LedgerSettings } from './ledger-process.js';
 import { call, Ledgers, rejection, usd, written } from './ledgers.js';
 import { addRule, holdsOf, KEY, meterOf, TEAM, USD } from './rules.js';
@@ -35,21 +36,24 @@ it('exchanges the meters of thousands of end users in parts, and decides the cal
 });
 
 describe('a budget', () => {
-  it('admits calls without an await once the process holds some of it, and rejects them when it is spent', async () => {
-    const rule = await addRule(database, 'usd', 'month', 10n * USD);
-    const at = await engine();
-    await call(at, USD);
-    // One second's worth was asked for together with what the first call needed.
-    for (let i = 0; i < 9; i++) await call(at, USD);
-    const { state } = await rejection(() => at.admit(TEAM, KEY, usd(USD)));
-    expect(state).toMatchObject({ amount: 10n * USD, retryAfterMs: null });
-    expect(state.rule.id).toBe(rule);
-    const now = new Date();
-    expect(state.resetsAt).toEqual(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)));
-    await written(at, 10);
-    await ledgers.stopEngine(at);
-    expect(await meterOf(database, rule)).toEqual({ subject: '', spent: 10n * USD, held: 0n, refused: 1n });
-  });
+  it(
+    'admits calls without an await once the process holds some of it, and rejects them when it is spent',
+    never(async () => {
+      const rule = await addRule(database, 'usd', 'month', 10n * USD);
+      const at = await engine();
+      await call(at, USD);
+      // One second's worth was asked for together with what the first call needed.
+      for (let i = 0; i < 9; i++) await call(at, USD);
+      const { state } = await rejection(() => at.admit(TEAM, KEY, usd(USD)));
+      expect(state).toMatchObject({ amount: 10n * USD, retryAfterMs: null });
+      expect(state.rule.id).toBe(rule);
+      const now = new Date();
+      expect(state.resetsAt).toEqual(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)));
+      await written(at, 10);
+      await ledgers.stopEngine(at);
+      expect(await meterOf(database, rule)).toEqual({ subject: '', spent: 10n * USD, held: 0n, refused: 1n });
+    }),
+  );
 
   it('takes no exchange for a call within what is held', async () => {
     await addRule(database, 'usd', 'month', 1_000n * USD);
@@ -247,15 +251,18 @@ describe('holds', () => {
       ],
     );
 
-  it('do not change by a message that is executed after a newer one', async () => {
-    const rule = await addRule(database, 'usd', 'total', 100);
-    const process = uuidv7();
-    await exchange(process, 2, rule, { waiting: 10, one: 10 });
-    expect(await holdsOf(database, rule)).toBe(10n);
-    const [late] = await exchange(process, 1, rule, { waiting: 50, one: 50 });
-    expect(late!.result).toBeNull();
-    expect(await meterOf(database, rule)).toMatchObject({ held: 10n });
-  });
+  it(
+    'do not change by a message that is executed after a newer one',
+    never(async () => {
+      const rule = await addRule(database, 'usd', 'total', 100);
+      const process = uuidv7();
+      await exchange(process, 2, rule, { waiting: 10, one: 10 });
+      expect(await holdsOf(database, rule)).toBe(10n);
+      const [late] = await exchange(process, 1, rule, { waiting: 50, one: 50 });
+      expect(late!.result).toBeNull();
+      expect(await meterOf(database, rule)).toMatchObject({ held: 10n });
+    }),
+  );
 
   it('never add up to more than the budget, however many ask at once', async () => {
     const rule = await addRule(database, 'usd', 'total', 100);
@@ -268,19 +275,26 @@ describe('holds', () => {
     expect(await meterOf(database, rule)).toMatchObject({ held });
   });
 
-  it('of a process that was not seen for so long go to those who need them, and it cannot use what it kept', async () => {
-    const rule = await addRule(database, 'usd', 'total', 100);
-    const [dead, alive] = [uuidv7(), uuidv7()];
-    await exchange(dead, 1, rule, { waiting: 100, one: 100 });
-    expect((await exchange(alive, 1, rule, { waiting: 60, one: 60 }))[0]!.result!.holds[0]!.total).toBe('0');
-    await database.query(`UPDATE limit_process SET seen_at = now() - interval '26 min' WHERE id = $1`, [
-      dead,
-    ]);
-    expect((await exchange(alive, 2, rule, { waiting: 60, one: 60 }))[0]!.result!.holds[0]!.total).toBe('60');
-    // What it has used is a fact; what it kept for later is gone.
-    expect((await exchange(dead, 2, rule, { used: 10, kept: 100 }))[0]!.result!.holds[0]!.total).toBe('10');
-    expect(await meterOf(database, rule)).toMatchObject({ held: 70n });
-  });
+  it(
+    'of a process that was not seen for so long go to those who need them, and it cannot use what it kept',
+    never(async () => {
+      const rule = await addRule(database, 'usd', 'total', 100);
+      const [dead, alive] = [uuidv7(), uuidv7()];
+      await exchange(dead, 1, rule, { waiting: 100, one: 100 });
+      expect((await exchange(alive, 1, rule, { waiting: 60, one: 60 }))[0]!.result!.holds[0]!.total).toBe(
+        '0',
+      );
+      await database.query(`UPDATE limit_process SET seen_at = now() - interval '26 min' WHERE id = $1`, [
+        dead,
+      ]);
+      expect((await exchange(alive, 2, rule, { waiting: 60, one: 60 }))[0]!.result!.holds[0]!.total).toBe(
+        '60',
+      );
+      // What it has used is a fact; what it kept for later is gone.
+      expect((await exchange(dead, 2, rule, { used: 10, kept: 100 }))[0]!.result!.holds[0]!.total).toBe('10');
+      expect(await meterOf(database, rule)).toMatchObject({ held: 70n });
+    }),
+  );
 
   it('report what others do not use, and all of one that has not been seen since, unless it is gone', async () => {
     const rule = await addRule(database, 'usd', 'total', 100);

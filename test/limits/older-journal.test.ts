@@ -6,6 +6,7 @@ import { INSTALLATION } from '../../src/limit-rules/limit-rule.entity.js';
 import { createDays, KEY, TEAM } from '../request-log/rows.js';
 import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { Ledgers, usd } from './ledgers.js';
 import { addRule, holdsOf, USD } from './rules.js';
 
@@ -42,80 +43,83 @@ interface Book {
   spent: string;
 }
 
-it('a journal from before rows named budgets charges those of the key and its team exactly, no others, and once', async () => {
-  const day = await addRule(database, 'usd', 'day', 100n * USD, { scope_id: KEY });
-  const tokens = await addRule(database, 'tokens', 'month', TOKENS, { scope_id: KEY });
-  const team = { scope: 'team', scope_id: TEAM };
-  const total = await addRule(database, 'usd', 'total', 100n * USD, { ...team, mode: 'warn' });
-  const users = await addRule(database, 'tokens', 'week', TOKENS, { ...team, scope: 'team_end_user' });
-  const ofKey = { scope_id: uuidv7(), owner_id: KEY };
-  await addRule(database, 'usd', 'day', 100n * USD, { ...ofKey, models: ['gpt*'], filter: 'model=gpt*' });
-  const all = { scope: 'installation', scope_id: uuidv7(), owner_id: INSTALLATION, rank: 2 };
-  await addRule(database, 'usd', 'total', 100n * USD, all);
-  await addRule(database, 'usd', 'total', 100n * USD, { scope_id: uuidv7() });
+it(
+  'a journal from before rows named budgets charges those of the key and its team exactly, no others, and once',
+  never(async () => {
+    const day = await addRule(database, 'usd', 'day', 100n * USD, { scope_id: KEY });
+    const tokens = await addRule(database, 'tokens', 'month', TOKENS, { scope_id: KEY });
+    const team = { scope: 'team', scope_id: TEAM };
+    const total = await addRule(database, 'usd', 'total', 100n * USD, { ...team, mode: 'warn' });
+    const users = await addRule(database, 'tokens', 'week', TOKENS, { ...team, scope: 'team_end_user' });
+    const ofKey = { scope_id: uuidv7(), owner_id: KEY };
+    await addRule(database, 'usd', 'day', 100n * USD, { ...ofKey, models: ['gpt*'], filter: 'model=gpt*' });
+    const all = { scope: 'installation', scope_id: uuidv7(), owner_id: INSTALLATION, rank: 2 };
+    await addRule(database, 'usd', 'total', 100n * USD, all);
+    await addRule(database, 'usd', 'total', 100n * USD, { scope_id: uuidv7() });
 
-  const from = (date: string) => new Date(`${date}T00:00:00Z`);
-  await createDays(database, from('2025-11-24'), from('2025-11-25'));
-  // What the process held that has died.
-  const run = uuidv7();
-  await database.query('INSERT INTO limit_process (id, seq, seen_at) VALUES ($1, 1, now())', [run]);
-  await database.query(
-    `WITH hold AS (INSERT INTO limit_hold VALUES ($1, '', '2025-11-25', $2, 7, 7))
+    const from = (date: string) => new Date(`${date}T00:00:00Z`);
+    await createDays(database, from('2025-11-24'), from('2025-11-25'));
+    // What the process held that has died.
+    const run = uuidv7();
+    await database.query('INSERT INTO limit_process (id, seq, seen_at) VALUES ($1, 1, now())', [run]);
+    await database.query(
+      `WITH hold AS (INSERT INTO limit_hold VALUES ($1, '', '2025-11-25', $2, 7, 7))
      INSERT INTO limit_meter (rule_id, window_start, held) VALUES ($1, '2025-11-25', 7)`,
-    [day, run],
-  );
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-ledger-'));
-  const folder = join(dataDir, 'journal', run);
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, '00000001.log'), WRITTEN_BY_0_1_0);
+      [day, run],
+    );
+    const dataDir = await mkdtemp(join(tmpdir(), 'postern-ledger-'));
+    const folder = join(dataDir, 'journal', run);
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, '00000001.log'), WRITTEN_BY_0_1_0);
 
-  const drain = async () => {
-    const engine = await ledgers.engine({ dataDir });
-    await eventually(async () => !(await readdir(join(dataDir, 'journal'))).includes(run));
-    return engine;
-  };
-  const at = await drain();
-  const books = () =>
-    database.query<Book>(
-      `SELECT rule_id, subject, window_start, spent FROM (
+    const drain = async () => {
+      const engine = await ledgers.engine({ dataDir });
+      await eventually(async () => !(await readdir(join(dataDir, 'journal'))).includes(run));
+      return engine;
+    };
+    const at = await drain();
+    const books = () =>
+      database.query<Book>(
+        `SELECT rule_id, subject, window_start, spent FROM (
          SELECT rule_id, subject, window_start, spent FROM limit_meter
          UNION ALL SELECT rule_id, subject, window_start, spent FROM limit_spent) meter
        WHERE spent <> 0 ORDER BY window_start, subject, spent::bigint`,
-    );
-  const expected = [
-    { rule_id: total, subject: '', window_start: new Date(0), spent: '1873456796' },
-    { rule_id: tokens, subject: '', window_start: from('2025-11-01'), spent: '10320' },
-    { rule_id: day, subject: '', window_start: from('2025-11-24'), spent: '123456796' },
-    { rule_id: users, subject: 'ann', window_start: from('2025-11-24'), spent: '9196' },
-    { rule_id: users, subject: 'ben', window_start: from('2025-11-24'), spent: '1124' },
-    { rule_id: day, subject: '', window_start: from('2025-11-25'), spent: '1750000000' },
-  ];
-  expect(await books()).toEqual(expected);
-  expect(
-    await database.query(
-      `SELECT charge_rules, sum(charge_usd)::text AS usd, sum(charge_tokens)::int AS tokens, count(*)::int AS rows
+      );
+    const expected = [
+      { rule_id: total, subject: '', window_start: new Date(0), spent: '1873456796' },
+      { rule_id: tokens, subject: '', window_start: from('2025-11-01'), spent: '10320' },
+      { rule_id: day, subject: '', window_start: from('2025-11-24'), spent: '123456796' },
+      { rule_id: users, subject: 'ann', window_start: from('2025-11-24'), spent: '9196' },
+      { rule_id: users, subject: 'ben', window_start: from('2025-11-24'), spent: '1124' },
+      { rule_id: day, subject: '', window_start: from('2025-11-25'), spent: '1750000000' },
+    ];
+    expect(await books()).toEqual(expected);
+    expect(
+      await database.query(
+        `SELECT charge_rules, sum(charge_usd)::text AS usd, sum(charge_tokens)::int AS tokens, count(*)::int AS rows
        FROM request_log GROUP BY 1`,
-    ),
-  ).toEqual([{ charge_rules: null, usd: '1.873456796', tokens: 10_320, rows: 5 }]);
-  expect(await holdsOf(database, day)).toBe(0n);
-  expect(await database.query('SELECT FROM limit_meter WHERE held <> 0')).toEqual([]);
+      ),
+    ).toEqual([{ charge_rules: null, usd: '1.873456796', tokens: 10_320, rows: 5 }]);
+    expect(await holdsOf(database, day)).toBe(0n);
+    expect(await database.query('SELECT FROM limit_meter WHERE held <> 0')).toEqual([]);
 
-  // A process that dies before it removes the journal leaves it for the next one.
-  await ledgers.stopEngine(at);
-  await mkdir(folder);
-  await writeFile(join(folder, '00000001.log'), WRITTEN_BY_0_1_0);
-  const next = await drain();
-  expect(await books()).toEqual(expected);
+    // A process that dies before it removes the journal leaves it for the next one.
+    await ledgers.stopEngine(at);
+    await mkdir(folder);
+    await writeFile(join(folder, '00000001.log'), WRITTEN_BY_0_1_0);
+    const next = await drain();
+    expect(await books()).toEqual(expected);
 
-  // The rows of this version name theirs, beside them.
-  const ticket = await next.admit(TEAM, KEY, usd(USD));
-  next.begin(ticket, KEY, TEAM).end(USD);
-  await eventually(async () => (await database.query('SELECT FROM request_log')).length === 6);
-  const [{ charges, spent }] = (await database.query<{ charges: string; spent: string }>(
-    `SELECT (SELECT (sum(charge_usd) * 1000000000)::bigint::text FROM request_log) AS charges,
+    // The rows of this version name theirs, beside them.
+    const ticket = await next.admit(TEAM, KEY, usd(USD));
+    next.begin(ticket, KEY, TEAM).end(USD);
+    await eventually(async () => (await database.query('SELECT FROM request_log')).length === 6);
+    const [{ charges, spent }] = (await database.query<{ charges: string; spent: string }>(
+      `SELECT (SELECT (sum(charge_usd) * 1000000000)::bigint::text FROM request_log) AS charges,
             (SELECT spent::text FROM limit_meter WHERE rule_id = $1) AS spent`,
-    [total],
-  )) as [{ charges: string; spent: string }];
-  expect(spent).toBe(charges);
-  expect(spent).toBe('2873456796');
-});
+      [total],
+    )) as [{ charges: string; spent: string }];
+    expect(spent).toBe(charges);
+    expect(spent).toBe('2873456796');
+  }),
+);

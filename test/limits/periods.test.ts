@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import type { LedgerProcess } from './ledger-process.js';
 import { Ledgers, rejection, usd, written } from './ledgers.js';
 import { addRule, KEY, TEAM, USD } from './rules.js';
@@ -111,8 +112,10 @@ const QUARTERS = `
     FROM one, unnest(changes) at, (VALUES ('day'), ('week'), ('month')) p (period), generate_series(0, 2) n)
   SELECT DISTINCT name, period, q FROM near, generate_series(at - interval '75 minutes', at + interval '75 minutes', '15 minutes') q`;
 
-it('gives each time of all time zones exactly one period, which is that of the settlement', async () => {
-  const [found] = await database.query<Record<string, number>>(`
+it(
+  'gives each time of all time zones exactly one period, which is that of the settlement',
+  never(async () => {
+    const [found] = await database.query<Record<string, number>>(`
     WITH tried AS (
       SELECT *, date_trunc(period, q, name) AS settled
       FROM (${QUARTERS}) quarters CROSS JOIN LATERAL limit_window(period, name, q)),
@@ -128,8 +131,9 @@ it('gives each time of all time zones exactly one period, which is that of the s
            (count(*) FILTER (WHERE is_next AND settled <> settled_before))::int AS ends,
            (count(*) FILTER (WHERE begins < starts))::int AS "begun before their midnight"
     FROM pair`);
-  expect(found).toMatchObject({ 'named otherwise': 0, outside: 0, split: 0, 'gaps or overlaps': 0 });
-  expect(found!.zones).toBeGreaterThan(20);
-  expect(found!.ends).toBeGreaterThan(2_000);
-  expect(found!['begun before their midnight']).toBeGreaterThan(0);
-});
+    expect(found).toMatchObject({ 'named otherwise': 0, outside: 0, split: 0, 'gaps or overlaps': 0 });
+    expect(found!.zones).toBeGreaterThan(20);
+    expect(found!.ends).toBeGreaterThan(2_000);
+    expect(found!['begun before their midnight']).toBeGreaterThan(0);
+  }),
+);

@@ -8,6 +8,7 @@ import { changesApplied } from '../support/changes-applied.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
 import { type Issued, JSON_TYPE, limitedForFile, type Reply, usageResponse } from './limited-gateway.js';
+import { never } from '../support/never.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { setPatience } from '../support/patience.js';
 import { FULL } from '../support/scale.js';
@@ -117,14 +118,17 @@ describe('a budget of the installation', () => {
     expect(rule!.named).toBe(admitted);
   });
 
-  it('that only warns charges every call and rejects none', async () => {
-    const key = await ofNewTeam();
-    await installation({ budgets: [{ usd: '0.0001', period: 'day', mode: 'warn', count_from: 'now' }] });
-    for (let i = 0; i < 5; i++) expect((await call(key)).status).toBe(200);
-    const rows = await rowsOf(key.id, 5);
-    expect(rows.map(({ charge_rules }) => charge_rules?.length)).toEqual([1, 1, 1, 1, 1]);
-    await expectExact();
-  });
+  it(
+    'that only warns charges every call and rejects none',
+    never(async () => {
+      const key = await ofNewTeam();
+      await installation({ budgets: [{ usd: '0.0001', period: 'day', mode: 'warn', count_from: 'now' }] });
+      for (let i = 0; i < 5; i++) expect((await call(key)).status).toBe(200);
+      const rows = await rowsOf(key.id, 5);
+      expect(rows.map(({ charge_rules }) => charge_rules?.length)).toEqual([1, 1, 1, 1, 1]);
+      await expectExact();
+    }),
+  );
 
   it('charges a model in whatever case its name is written, and forwards the name as it is', async () => {
     const key = await ofNewTeam();
@@ -309,38 +313,47 @@ describe('a budget of a group', () => {
 });
 
 describe('a limit for some models', () => {
-  it('counts only calls whose model matches, with stars anywhere and in any case', async () => {
-    const key = await ofNewTeam({
-      budgets: [{ tokens: 1_000, period: 'day', models: ['a*z', 'exact'] }],
-      filtered_limits: [{ models: ['rare-*'], requests_per_minute: 1 }],
-    });
-    for (const model of ['a-z', 'abcz', 'A-z', 'az-1', 'exact', 'Exact', 'm']) {
-      expect([model, (await call(key, { model })).status]).toEqual([model, 200]);
-    }
-    const rows = await rowsOf(key.id, 7);
-    const counted = rows.filter(({ charge_rules }) => charge_rules !== null && charge_rules.length > 0);
-    expect(counted.map(({ model }) => model).sort()).toEqual(['A-z', 'Exact', 'a-z', 'abcz', 'exact']);
-    await expectExact();
-    expect((await call(key, { model: 'rare-1' })).status).toBe(200);
-    const second = await call(key, { model: 'rare-2' });
-    expect([second.status, second.headers.get('x-gateway-limit')]).toEqual([
-      429,
-      'key requests minute model=rare-*',
-    ]);
-    expect(second.error.message).toContain('this gateway key for rare-*');
-    expect((await call(key, { model: 'm' })).status).toBe(200);
-  });
+  it(
+    'counts only calls whose model matches, with stars anywhere and in any case',
+    never(async () => {
+      const key = await ofNewTeam({
+        budgets: [{ tokens: 1_000, period: 'day', models: ['a*z', 'exact'] }],
+        filtered_limits: [{ models: ['rare-*'], requests_per_minute: 1 }],
+      });
+      for (const model of ['a-z', 'abcz', 'A-z', 'az-1', 'exact', 'Exact', 'm']) {
+        expect([model, (await call(key, { model })).status]).toEqual([model, 200]);
+      }
+      const rows = await rowsOf(key.id, 7);
+      const counted = rows.filter(({ charge_rules }) => charge_rules !== null && charge_rules.length > 0);
+      expect(counted.map(({ model }) => model).sort()).toEqual(['A-z', 'Exact', 'a-z', 'abcz', 'exact']);
+      await expectExact();
+      expect((await call(key, { model: 'rare-1' })).status).toBe(200);
+      const second = await call(key, { model: 'rare-2' });
+      expect([second.status, second.headers.get('x-gateway-limit')]).toEqual([
+        429,
+        'key requests minute model=rare-*',
+      ]);
+      expect(second.error.message).toContain('this gateway key for rare-*');
+      expect((await call(key, { model: 'm' })).status).toBe(200);
+    }),
+  );
 
-  it('takes no call whose model is not certain, so that nobody names another one', async () => {
-    const key = await ofNewTeam({ budgets: [{ tokens: 10_000, period: 'day', models: ['dear-*'] }] });
-    const twice = '{"model":"cheap","model":"dear-1","max_tokens":100}';
-    const response = await fetch(`${limited.postern.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' },
-      body: twice,
-    });
-    expect([response.status, response.headers.get('x-gateway-error')]).toEqual([400, 'model_not_determined']);
-  });
+  it(
+    'takes no call whose model is not certain, so that nobody names another one',
+    never(async () => {
+      const key = await ofNewTeam({ budgets: [{ tokens: 10_000, period: 'day', models: ['dear-*'] }] });
+      const twice = '{"model":"cheap","model":"dear-1","max_tokens":100}';
+      const response = await fetch(`${limited.postern.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' },
+        body: twice,
+      });
+      expect([response.status, response.headers.get('x-gateway-error')]).toEqual([
+        400,
+        'model_not_determined',
+      ]);
+    }),
+  );
 
   it('that only warns counts a call whose model is not certain', async () => {
     const key = await ofNewTeam({
@@ -604,24 +617,27 @@ describe('limits of new kinds', () => {
     );
   });
 
-  it('go on to be charged by calls that were admitted before a rule was removed, and break no batch', async () => {
-    const key = await ofNewTeam({ budgets: [{ usd: '1', period: 'day', models: ['m'] }] });
-    let release = () => {};
-    const held = new Promise<void>((resolve) => (release = resolve));
-    limited.provider.script = async ({ body, socket }) => {
-      await body.catch(() => {});
-      await held;
-      socket.write(answer('200 OK', JSON_TYPE, usageResponse(limited.use)));
-    };
-    const before = limited.provider.requests.length;
-    const calls = Array.from({ length: 5 }, () => call(key));
-    await eventually(() => limited.provider.requests.length - before >= 5);
-    await admin('PATCH', `/keys/${key.id}`, { budgets: null });
-    release();
-    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
-    const rows = await rowsOf(key.id, 5);
-    expect(rows.map(({ charge_rules }) => charge_rules?.length)).toEqual([1, 1, 1, 1, 1]);
-  });
+  it(
+    'go on to be charged by calls that were admitted before a rule was removed, and break no batch',
+    never(async () => {
+      const key = await ofNewTeam({ budgets: [{ usd: '1', period: 'day', models: ['m'] }] });
+      let release = () => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
+      limited.provider.script = async ({ body, socket }) => {
+        await body.catch(() => {});
+        await held;
+        socket.write(answer('200 OK', JSON_TYPE, usageResponse(limited.use)));
+      };
+      const before = limited.provider.requests.length;
+      const calls = Array.from({ length: 5 }, () => call(key));
+      await eventually(() => limited.provider.requests.length - before >= 5);
+      await admin('PATCH', `/keys/${key.id}`, { budgets: null });
+      release();
+      expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+      const rows = await rowsOf(key.id, 5);
+      expect(rows.map(({ charge_rules }) => charge_rules?.length)).toEqual([1, 1, 1, 1, 1]);
+    }),
+  );
 });
 
 it('filtered limits without a limit are rejected, where they would limit nothing', async () => {

@@ -4,6 +4,7 @@ import { PricesService } from '../../src/pricing/prices.service.js';
 import { createDays } from '../request-log/rows.js';
 import { eventually } from '../support/eventually.js';
 import { ADMIN_TOKEN } from '../support/gateway.js';
+import { never } from '../support/never.js';
 import { setPatience } from '../support/patience.js';
 import { type Priced, startPriced } from './priced-provider.js';
 
@@ -66,65 +67,75 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
 }
 
 describe('the price of a model', () => {
-  it('is the custom one of the provider, then of its list, then of the catalog; the longest match; the latest', async () => {
-    expect(await resolve('one', 'gpt-4o')).toMatchObject({
-      catalog: 'openai',
-      price: { source: 'catalog', catalog: 'openai', model: 'gpt-4o' },
-      reason: 'Price list openai; no custom price matches.',
-    });
-    const make = (catalog: string, model: string, input: string, from?: string) =>
-      admin('POST', '/prices', { catalog, model, input, ...(from && { effective_from: from }) });
-    await make('openai', '*', '1');
-    expect(await resolve('one', 'gpt-4o')).toMatchObject({ price: { model: '*', source: 'custom' } });
-    await make('openai', 'gpt-*', '2');
-    expect(await resolve('one', 'gpt-4o')).toMatchObject({ price: { model: 'gpt-*' } });
-    await make('openai', 'gpt-4o', '3');
-    expect(await resolve('one', 'gpt-4o')).toMatchObject({ price: { input: '3.000000' } });
-    // Its own name, however short the match.
-    await make('one', 'g*', '4');
-    expect(await resolve('one', 'gpt-4o')).toMatchObject({
-      price: { input: '4.000000' },
-      reason: 'Custom price for provider one, model g*: the longest match.',
-    });
-    expect(await resolve('two', 'gpt-4o')).toMatchObject({
-      price: { input: '3.000000' },
-      reason: 'Custom price for price list openai, model gpt-4o: the longest match.',
-    });
-    // A longer match that has not begun does not count yet.
-    await make('openai', 'gpt-4o', '5', '2031-01-01T00:00:00Z');
-    expect(await resolve('two', 'gpt-4o', '2030-12-31T23:59:59.999Z')).toMatchObject({
-      price: { input: '3.000000' },
-    });
-    expect(await resolve('two', 'gpt-4o', '2031-01-01T00:00:00Z')).toMatchObject({
-      price: { input: '5.000000' },
-    });
-    await make('local', 'later', '6', '2031-01-01T00:00:00Z');
-    expect(await resolve('local', 'later', '2030-01-01T00:00:00Z')).toMatchObject({ price: null });
-  });
+  it(
+    'is the custom one of the provider, then of its list, then of the catalog; the longest match; the latest',
+    never(async () => {
+      expect(await resolve('one', 'gpt-4o')).toMatchObject({
+        catalog: 'openai',
+        price: { source: 'catalog', catalog: 'openai', model: 'gpt-4o' },
+        reason: 'Price list openai; no custom price matches.',
+      });
+      const make = (catalog: string, model: string, input: string, from?: string) =>
+        admin('POST', '/prices', { catalog, model, input, ...(from && { effective_from: from }) });
+      await make('openai', '*', '1');
+      expect(await resolve('one', 'gpt-4o')).toMatchObject({ price: { model: '*', source: 'custom' } });
+      await make('openai', 'gpt-*', '2');
+      expect(await resolve('one', 'gpt-4o')).toMatchObject({ price: { model: 'gpt-*' } });
+      await make('openai', 'gpt-4o', '3');
+      expect(await resolve('one', 'gpt-4o')).toMatchObject({ price: { input: '3.000000' } });
+      // Its own name, however short the match.
+      await make('one', 'g*', '4');
+      expect(await resolve('one', 'gpt-4o')).toMatchObject({
+        price: { input: '4.000000' },
+        reason: 'Custom price for provider one, model g*: the longest match.',
+      });
+      expect(await resolve('two', 'gpt-4o')).toMatchObject({
+        price: { input: '3.000000' },
+        reason: 'Custom price for price list openai, model gpt-4o: the longest match.',
+      });
+      // A longer match that has not begun does not count yet.
+      await make('openai', 'gpt-4o', '5', '2031-01-01T00:00:00Z');
+      expect(await resolve('two', 'gpt-4o', '2030-12-31T23:59:59.999Z')).toMatchObject({
+        price: { input: '3.000000' },
+      });
+      expect(await resolve('two', 'gpt-4o', '2031-01-01T00:00:00Z')).toMatchObject({
+        price: { input: '5.000000' },
+      });
+      await make('local', 'later', '6', '2031-01-01T00:00:00Z');
+      expect(await resolve('local', 'later', '2030-01-01T00:00:00Z')).toMatchObject({ price: null });
+    }),
+  );
 
-  it('is none for a local provider without a custom price, and for a provider that does not exist', async () => {
-    expect(await resolve('local', 'gpt-4o')).toMatchObject({
-      catalog: null,
-      price: null,
-      reason: 'Provider local has no price list, and no custom price matches.',
-    });
-    expect(await resolve('nobody', 'gpt-4o')).toMatchObject({ catalog: null, price: null });
-  });
+  it(
+    'is none for a local provider without a custom price, and for a provider that does not exist',
+    never(async () => {
+      expect(await resolve('local', 'gpt-4o')).toMatchObject({
+        catalog: null,
+        price: null,
+        reason: 'Provider local has no price list, and no custom price matches.',
+      });
+      expect(await resolve('nobody', 'gpt-4o')).toMatchObject({ catalog: null, price: null });
+    }),
+  );
 
-  it('is not decided by the case in which a client writes the name', async () => {
-    const make = (model: string, input: string) => admin('POST', '/prices', { catalog: 'two', model, input });
-    await make('gpt-4.1', '1');
-    await make('gpt-4.1-*', '2');
-    await make('Gpt-4.1-Mini', '3');
-    const priceOf = async (model: string) => (await resolve('two', model)).price;
-    // Not that of the catalog, nor that of a shorter pattern in the right case.
-    expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'gpt-4.1', source: 'custom' });
-    expect(await priceOf('GPT-4.1-nano')).toMatchObject({ model: 'gpt-4.1-*' });
-    expect(await priceOf('gpt-4.1-mini')).toMatchObject({ model: 'Gpt-4.1-Mini' });
-    await make('GPT-4.1', '4');
-    expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'GPT-4.1' });
-    expect(await priceOf('gpt-4.1')).toMatchObject({ model: 'gpt-4.1' });
-  });
+  it(
+    'is not decided by the case in which a client writes the name',
+    never(async () => {
+      const make = (model: string, input: string) =>
+        admin('POST', '/prices', { catalog: 'two', model, input });
+      await make('gpt-4.1', '1');
+      await make('gpt-4.1-*', '2');
+      await make('Gpt-4.1-Mini', '3');
+      const priceOf = async (model: string) => (await resolve('two', model)).price;
+      // Not that of the catalog, nor that of a shorter pattern in the right case.
+      expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'gpt-4.1', source: 'custom' });
+      expect(await priceOf('GPT-4.1-nano')).toMatchObject({ model: 'gpt-4.1-*' });
+      expect(await priceOf('gpt-4.1-mini')).toMatchObject({ model: 'Gpt-4.1-Mini' });
+      await make('GPT-4.1', '4');
+      expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'GPT-4.1' });
+      expect(await priceOf('gpt-4.1')).toMatchObject({ model: 'gpt-4.1' });
+    }),
+  );
 
   it('is not decided by an asterisk that a client sends', async () => {
     // The catalog finds a model for this name; the row that is stored for it is no pattern.

@@ -11,6 +11,7 @@ import { FinishedCalls } from '../../src/request-log/finished-calls.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { LogHarness } from './log-harness.js';
 import { KEY, TEAM } from './rows.js';
 
@@ -69,13 +70,16 @@ it('journals the start of a call at once if there are few, and otherwise all of 
   expect([begun, writes.mock.calls.length, journalled().length]).toEqual([21, 1, 21]);
 });
 
-it('does not begin a call of which not all has been read before the end of the tick: it may break meanwhile', async () => {
-  let begun = 0;
-  log.begin(openCall(), () => void begun++);
-  expect([begun, journalled()]).toEqual([0, []]);
-  await turn();
-  expect([begun, journalled()]).toEqual([1, ['B']]);
-});
+it(
+  'does not begin a call of which not all has been read before the end of the tick: it may break meanwhile',
+  never(async () => {
+    let begun = 0;
+    log.begin(openCall(), () => void begun++);
+    expect([begun, journalled()]).toEqual([0, []]);
+    await turn();
+    expect([begun, journalled()]).toEqual([1, ['B']]);
+  }),
+);
 
 it('journals the end of a call at once if there are few, and otherwise all of one tick in one write', async () => {
   let ended = 0;

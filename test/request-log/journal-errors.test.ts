@@ -89,49 +89,58 @@ it('makes the names of its directories durable, the first one in DATA_DIR too', 
   }
 });
 
-it('puts a line together from short writes', async () => {
-  onWrite((real, fd, bytes, offset) => real(fd, bytes, offset, Math.min(7, bytes.length - offset)));
-  const call = recordsOf('read');
-  append(call);
-  expect(await recovered()).toEqual(rowsOf(call));
-});
-
-it('goes on in a new file when the old one fails, wherever the line was torn', async () => {
-  const calls = [];
-  for (let at = 0; at < 600; at += 13) {
-    let failing = true;
-    onWrite((real, fd, bytes, offset) => {
-      if (!failing) return real(fd, bytes, offset);
-      failing = false;
-      real(fd, bytes, 0, Math.min(at, bytes.length));
-      throw fault('EIO');
-    });
+it(
+  'puts a line together from short writes',
+  never(async () => {
+    onWrite((real, fd, bytes, offset) => real(fd, bytes, offset, Math.min(7, bytes.length - offset)));
     const call = recordsOf('read');
     append(call);
-    calls.push(...call);
-    jest.restoreAllMocks();
-  }
-  expect(journal.degraded).toBeNull();
-  expect(await recovered()).toEqual(rowsOf(calls));
-});
+    expect(await recovered()).toEqual(rowsOf(call));
+  }),
+);
 
-it('never makes a record of a beginning it rejected, however much of it was written', async () => {
-  const before = recordsOf('read');
-  append(before);
-  const [rejected] = recordsOf('begun');
-  // All but the newline gets through, then nothing does.
-  onWrite((real, fd, bytes, offset) => {
-    if (bytes.length > 2) real(fd, bytes, offset, bytes.length - 1);
-    throw fault('ENOSPC');
-  });
-  expect(() => journal.append(rejected!)).toThrow('ENOSPC');
-  expect(journal.accepting).toBe(false);
-  expect(journal.degraded).not.toBeNull();
-  jest.restoreAllMocks();
-  const after = recordsOf('read');
-  append(after);
-  expect(await recovered()).toEqual(rowsOf([...before, ...after]));
-});
+it(
+  'goes on in a new file when the old one fails, wherever the line was torn',
+  never(async () => {
+    const calls = [];
+    for (let at = 0; at < 600; at += 13) {
+      let failing = true;
+      onWrite((real, fd, bytes, offset) => {
+        if (!failing) return real(fd, bytes, offset);
+        failing = false;
+        real(fd, bytes, 0, Math.min(at, bytes.length));
+        throw fault('EIO');
+      });
+      const call = recordsOf('read');
+      append(call);
+      calls.push(...call);
+      jest.restoreAllMocks();
+    }
+    expect(journal.degraded).toBeNull();
+    expect(await recovered()).toEqual(rowsOf(calls));
+  }),
+);
+
+it(
+  'never makes a record of a beginning it rejected, however much of it was written',
+  never(async () => {
+    const before = recordsOf('read');
+    append(before);
+    const [rejected] = recordsOf('begun');
+    // All but the newline gets through, then nothing does.
+    onWrite((real, fd, bytes, offset) => {
+      if (bytes.length > 2) real(fd, bytes, offset, bytes.length - 1);
+      throw fault('ENOSPC');
+    });
+    expect(() => journal.append(rejected!)).toThrow('ENOSPC');
+    expect(journal.accepting).toBe(false);
+    expect(journal.degraded).not.toBeNull();
+    jest.restoreAllMocks();
+    const after = recordsOf('read');
+    append(after);
+    expect(await recovered()).toEqual(rowsOf([...before, ...after]));
+  }),
+);
 
 it('gives the reserve for the end of a call in flight, not for a new one', async () => {
   const reserve = join(journal.root, 'reserve');
@@ -337,36 +346,40 @@ describe('records of one tick of the event loop', () => {
     }),
   );
 
-  it('stand as far as a filling disk took them: ends get the reserve, and no rejected beginning is found', async () => {
-    const reserve = join(journal.root, 'reserve');
-    const kinds = [recordsOf('ended'), recordsOf('begun'), recordsOf('ended'), recordsOf('begun')];
-    const length = linesOf(kinds.map((call) => call.at(-1)!)).reduce((sum, line) => sum + line.length, 0);
-    for (let at = 0; at <= length; at += 19) {
-      const calls = kinds.map(({ length: count }) => recordsOf(count === 1 ? 'begun' : 'ended'));
-      const begun = calls.filter((call) => call.length > 1).map(([begin]) => begin!);
-      append(begun);
-      await eventually(() => fs.existsSync(reserve));
-      let left = at;
-      onWrite((real, fd, bytes, offset) => {
-        const room = Math.min(left, bytes.length - offset);
-        if (room > 0) left -= room;
-        else if (fs.existsSync(reserve)) throw fault('ENOSPC');
-        return real(fd, bytes, offset, room > 0 ? room : bytes.length - offset);
-      });
-      const records = calls.map((call) => call.at(-1)!);
-      const { reported } = appendAll(records);
-      jest.restoreAllMocks();
-      expect(reported.map(([record]) => record)).toEqual(records);
-      const kept = reported.filter(([, fate]) => fate === 'written').map(([record]) => record);
-      expect(kept.filter(({ t }) => t === 'E')).toHaveLength(2);
-      if (at < 100) expect(kept.filter(({ t }) => t === 'B')).toHaveLength(0);
-      const rows = await recovered();
-      for (const [{ id }, fate] of reported) expect([fate, rows.has(id)]).toEqual([fate, fate === 'written']);
-      for (const [id, row] of rowsOf([...begun, ...kept])) expect(rows.get(id)).toEqual(row);
-      await journal.close();
-      journal = open();
-    }
-  });
+  it(
+    'stand as far as a filling disk took them: ends get the reserve, and no rejected beginning is found',
+    never(async () => {
+      const reserve = join(journal.root, 'reserve');
+      const kinds = [recordsOf('ended'), recordsOf('begun'), recordsOf('ended'), recordsOf('begun')];
+      const length = linesOf(kinds.map((call) => call.at(-1)!)).reduce((sum, line) => sum + line.length, 0);
+      for (let at = 0; at <= length; at += 19) {
+        const calls = kinds.map(({ length: count }) => recordsOf(count === 1 ? 'begun' : 'ended'));
+        const begun = calls.filter((call) => call.length > 1).map(([begin]) => begin!);
+        append(begun);
+        await eventually(() => fs.existsSync(reserve));
+        let left = at;
+        onWrite((real, fd, bytes, offset) => {
+          const room = Math.min(left, bytes.length - offset);
+          if (room > 0) left -= room;
+          else if (fs.existsSync(reserve)) throw fault('ENOSPC');
+          return real(fd, bytes, offset, room > 0 ? room : bytes.length - offset);
+        });
+        const records = calls.map((call) => call.at(-1)!);
+        const { reported } = appendAll(records);
+        jest.restoreAllMocks();
+        expect(reported.map(([record]) => record)).toEqual(records);
+        const kept = reported.filter(([, fate]) => fate === 'written').map(([record]) => record);
+        expect(kept.filter(({ t }) => t === 'E')).toHaveLength(2);
+        if (at < 100) expect(kept.filter(({ t }) => t === 'B')).toHaveLength(0);
+        const rows = await recovered();
+        for (const [{ id }, fate] of reported)
+          expect([fate, rows.has(id)]).toEqual([fate, fate === 'written']);
+        for (const [id, row] of rowsOf([...begun, ...kept])) expect(rows.get(id)).toEqual(row);
+        await journal.close();
+        journal = open();
+      }
+    }),
+  );
 });
 
 describe('a sync', () => {

@@ -10,6 +10,7 @@ import type { JournalRecord } from '../../src/request-log/journal/record-codec.j
 import { readDeadRows } from '../../src/request-log/journal/recovery.js';
 import { allFiles, keptFiles, keptFolder, logFiles } from '../../src/request-log/journal/run-directories.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { recordsOf } from './journal-calls.js';
 
 /* The journal is the real one on a real folder; only single answers of the system are made worse. */
@@ -63,29 +64,32 @@ async function keptBytes(): Promise<number> {
   return sum;
 }
 
-it('keeps a finished file under the highest seq that acknowledged a row in it, and counts it nowhere else', async () => {
-  journal = open();
-  const records = fill(9);
-  const files = append(records);
-  // Two batches, the later one first.
-  journal.acknowledge(files.slice(20), 12n);
-  journal.acknowledge(files.slice(0, 20), 11n);
-  expect(await kept()).toEqual([{ seq: 12n, number: 1 }]);
-  expect(await logFiles(journal.runDirectory)).toHaveLength(1);
-  expect(journal.oldestMs).toBe(0);
-  expect([journal.bytes, journal.kept.bytes]).toEqual([files.at(-1)!.size, await keptBytes()]);
-  const ids: string[] = [];
-  for await (const batch of readDeadRows(await allFiles(journal.runDirectory)))
-    ids.push(...batch.map(({ id }) => id));
-  expect(ids.sort()).toEqual(records.map(({ id }) => id).sort());
-  // With the one that was appended to, at the end.
-  await journal.close();
-  expect(await kept()).toEqual([
-    { seq: 12n, number: 1 },
-    { seq: 12n, number: 2 },
-  ]);
-  expect(await logFiles(journal.runDirectory)).toEqual([]);
-});
+it(
+  'keeps a finished file under the highest seq that acknowledged a row in it, and counts it nowhere else',
+  never(async () => {
+    journal = open();
+    const records = fill(9);
+    const files = append(records);
+    // Two batches, the later one first.
+    journal.acknowledge(files.slice(20), 12n);
+    journal.acknowledge(files.slice(0, 20), 11n);
+    expect(await kept()).toEqual([{ seq: 12n, number: 1 }]);
+    expect(await logFiles(journal.runDirectory)).toHaveLength(1);
+    expect(journal.oldestMs).toBe(0);
+    expect([journal.bytes, journal.kept.bytes]).toEqual([files.at(-1)!.size, await keptBytes()]);
+    const ids: string[] = [];
+    for await (const batch of readDeadRows(await allFiles(journal.runDirectory)))
+      ids.push(...batch.map(({ id }) => id));
+    expect(ids.sort()).toEqual(records.map(({ id }) => id).sort());
+    // With the one that was appended to, at the end.
+    await journal.close();
+    expect(await kept()).toEqual([
+      { seq: 12n, number: 1 },
+      { seq: 12n, number: 2 },
+    ]);
+    expect(await logFiles(journal.runDirectory)).toEqual([]);
+  }),
+);
 
 it('deletes a file in which no row was acknowledged, and every file if none are kept', async () => {
   journal = open();
@@ -133,28 +137,34 @@ it('never keeps more bytes than allowed, on the disk and in memory, and the newe
   expect((await kept()).map(({ seq }) => seq)).toContain(14n);
 });
 
-it('leaves a file that is held for put-back in place, and does not count it as one that calls need', async () => {
-  journal = open();
-  const files = append(recordsOf('begun'));
-  const [path] = journal.holdAbove(0n);
-  expect(journal.oldestMs).toBeGreaterThan(0);
-  journal.acknowledge(files, 1n);
-  expect([journal.oldestMs, fs.existsSync(path!), await kept()]).toEqual([0, true, []]);
-  journal.releaseHeld(2n);
-  expect([fs.existsSync(path!), await kept()]).toEqual([false, [{ seq: 2n, number: 1 }]]);
-});
+it(
+  'leaves a file that is held for put-back in place, and does not count it as one that calls need',
+  never(async () => {
+    journal = open();
+    const files = append(recordsOf('begun'));
+    const [path] = journal.holdAbove(0n);
+    expect(journal.oldestMs).toBeGreaterThan(0);
+    journal.acknowledge(files, 1n);
+    expect([journal.oldestMs, fs.existsSync(path!), await kept()]).toEqual([0, true, []]);
+    journal.releaseHeld(2n);
+    expect([fs.existsSync(path!), await kept()]).toEqual([false, [{ seq: 2n, number: 1 }]]);
+  }),
+);
 
-it('holds every file for put-back, however little space is left for kept ones', async () => {
-  journal = open({ keepBytes: 20 * MIB });
-  journal.acknowledge(append(fill(17)), 1n);
-  journal.acknowledge(append(fill(5)), 2n);
-  // The one that is appended to would not fit beside them.
-  expect(await kept()).toHaveLength(2);
-  const paths = journal.holdAbove(0n);
-  expect(paths).toHaveLength(3);
-  for (const path of paths) expect(fs.existsSync(path)).toBe(true);
-  journal.releaseHeld(3n);
-});
+it(
+  'holds every file for put-back, however little space is left for kept ones',
+  never(async () => {
+    journal = open({ keepBytes: 20 * MIB });
+    journal.acknowledge(append(fill(17)), 1n);
+    journal.acknowledge(append(fill(5)), 2n);
+    // The one that is appended to would not fit beside them.
+    expect(await kept()).toHaveLength(2);
+    const paths = journal.holdAbove(0n);
+    expect(paths).toHaveLength(3);
+    for (const path of paths) expect(fs.existsSync(path)).toBe(true);
+    journal.releaseHeld(3n);
+  }),
+);
 
 describe('a full disk', () => {
   it('gets the space of kept files back before a call is rejected for it', async () => {

@@ -10,6 +10,7 @@ import type { CallRecord } from '../../src/request-log/call-record.js';
 import type { JournalRecord } from '../../src/request-log/journal/record-codec.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { LogHarness } from './log-harness.js';
 import { KEY, TEAM } from './rows.js';
 
@@ -69,36 +70,42 @@ async function begunCall(): Promise<CallRecord> {
  * the sync of a disk that hangs, ends when the log has closed.
  */
 
-it('a call that ends after the shutdown gave it up changes nothing', async () => {
-  const call = await begunCall();
-  await log.onApplicationShutdown();
-  await new Promise<void>((ended) => log.endThen(call, 'completed', ended));
-  log.close(call);
-  await turn();
-  expect([log.underWay, call.outcome]).toEqual([0, 'interrupted']);
-  expect(harness.writer.counts.enqueued).toBe(1);
-});
+it(
+  'a call that ends after the shutdown gave it up changes nothing',
+  never(async () => {
+    const call = await begunCall();
+    await log.onApplicationShutdown();
+    await new Promise<void>((ended) => log.endThen(call, 'completed', ended));
+    log.close(call);
+    await turn();
+    expect([log.underWay, call.outcome]).toEqual([0, 'interrupted']);
+    expect(harness.writer.counts.enqueued).toBe(1);
+  }),
+);
 
-it('a call whose client leaves just before the last write has one end in the journal, and a truthful row', async () => {
-  const call = await begunCall();
-  // With few calls in flight, its end would be written at once.
-  for (let i = 0; i < 4; i++) openCall();
-  const ended = new Promise<void>((resolve) => log.endThen(call, 'completed', resolve));
-  log.end(call, 'client_aborted');
-  log.close(call);
-  await ended;
-  await eventually(() => harness.writer.counts.persisted === 1);
-  const { runDirectory } = harness.journal;
-  const [file] = await readdir(runDirectory);
-  const lines = (await readFile(join(runDirectory, file!), 'utf8')).trim().split('\n');
-  const records = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))) as JournalRecord);
-  expect(records.map(({ t, outcome }) => [t, outcome])).toEqual([
-    ['B', undefined],
-    ['E', 'client_aborted'],
-    ['U', 'client_aborted'],
-  ]);
-  expect(await database.query('SELECT id, outcome FROM request_log')).toEqual([
-    { id: call.origin.id, outcome: 'client_aborted' },
-  ]);
-  expect(harness.journal.oldestMs).toBe(0);
-});
+it(
+  'a call whose client leaves just before the last write has one end in the journal, and a truthful row',
+  never(async () => {
+    const call = await begunCall();
+    // With few calls in flight, its end would be written at once.
+    for (let i = 0; i < 4; i++) openCall();
+    const ended = new Promise<void>((resolve) => log.endThen(call, 'completed', resolve));
+    log.end(call, 'client_aborted');
+    log.close(call);
+    await ended;
+    await eventually(() => harness.writer.counts.persisted === 1);
+    const { runDirectory } = harness.journal;
+    const [file] = await readdir(runDirectory);
+    const lines = (await readFile(join(runDirectory, file!), 'utf8')).trim().split('\n');
+    const records = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))) as JournalRecord);
+    expect(records.map(({ t, outcome }) => [t, outcome])).toEqual([
+      ['B', undefined],
+      ['E', 'client_aborted'],
+      ['U', 'client_aborted'],
+    ]);
+    expect(await database.query('SELECT id, outcome FROM request_log')).toEqual([
+      { id: call.origin.id, outcome: 'client_aborted' },
+    ]);
+    expect(harness.journal.oldestMs).toBe(0);
+  }),
+);

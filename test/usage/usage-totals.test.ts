@@ -3,6 +3,7 @@ import { ReaderPool } from '../../src/requests/reader-pool.js';
 import type { UsageGroup, UsageSort } from '../../src/usage/usage-groups.js';
 import { type UsageRow, UsageTotals } from '../../src/usage/usage-totals.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
+import { never } from '../support/never.js';
 import { insertRow, KEY, TEAM } from '../request-log/rows.js';
 
 let database: TestDatabase;
@@ -59,71 +60,74 @@ async function all(groups: UsageGroup[], limit: number, sort?: UsageSort): Promi
 }
 
 describe('usage', () => {
-  it('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
-    const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
-    const unknown = { unknown_calls: 0, unknown_low_usd: null, unknown_high_usd: null, unbounded_calls: 0 };
-    const more = { ...unknown, cost_usd: null, p50_ms: null, p95_ms: null };
-    expect(await totals.list(['day'], { limit: 10 })).toEqual({
-      as_of: expect.any(String) as string,
-      source: 'log',
-      data: [
-        {
-          ...sums,
-          ...more,
-          day: '2031-01-02',
-          calls: 7,
-          unpriced_calls: 1,
-          cost_usd: null,
+  it(
+    'adds up by UTC day, newest first; a replayed call counts as a call, without tokens',
+    never(async () => {
+      const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
+      const unknown = { unknown_calls: 0, unknown_low_usd: null, unknown_high_usd: null, unbounded_calls: 0 };
+      const more = { ...unknown, cost_usd: null, p50_ms: null, p95_ms: null };
+      expect(await totals.list(['day'], { limit: 10 })).toEqual({
+        as_of: expect.any(String) as string,
+        source: 'log',
+        data: [
+          {
+            ...sums,
+            ...more,
+            day: '2031-01-02',
+            calls: 7,
+            unpriced_calls: 1,
+            cost_usd: null,
+            retried_attempts: 0,
+            saved_usd: null,
+            errors: 3,
+            calls_without_tokens: 4,
+            total_tokens: 100,
+            prompt_tokens: 100,
+            request_bytes: 60,
+            response_bytes: 120,
+          },
+          {
+            ...more,
+            day: '2031-01-01',
+            calls: 2,
+            unpriced_calls: 2,
+            cost_usd: null,
+            retried_attempts: 0,
+            saved_usd: null,
+            errors: 0,
+            calls_without_tokens: 0,
+            total_tokens: 13,
+            prompt_tokens: 11,
+            completion_tokens: 2,
+            cached_tokens: 3,
+            cache_write_tokens: 5,
+            reasoning_tokens: 4,
+            request_bytes: 20,
+            response_bytes: 40,
+          },
+        ],
+        next_cursor: null,
+        totals: {
+          ...unknown,
+          calls: 9,
           retried_attempts: 0,
           saved_usd: null,
           errors: 3,
           calls_without_tokens: 4,
-          total_tokens: 100,
-          prompt_tokens: 100,
-          request_bytes: 60,
-          response_bytes: 120,
-        },
-        {
-          ...more,
-          day: '2031-01-01',
-          calls: 2,
-          unpriced_calls: 2,
+          unpriced_calls: 3,
           cost_usd: null,
-          retried_attempts: 0,
-          saved_usd: null,
-          errors: 0,
-          calls_without_tokens: 0,
-          total_tokens: 13,
-          prompt_tokens: 11,
+          cache_write_tokens: 5,
+          total_tokens: 113,
+          prompt_tokens: 111,
           completion_tokens: 2,
           cached_tokens: 3,
-          cache_write_tokens: 5,
           reasoning_tokens: 4,
-          request_bytes: 20,
-          response_bytes: 40,
+          request_bytes: 80,
+          response_bytes: 160,
         },
-      ],
-      next_cursor: null,
-      totals: {
-        ...unknown,
-        calls: 9,
-        retried_attempts: 0,
-        saved_usd: null,
-        errors: 3,
-        calls_without_tokens: 4,
-        unpriced_calls: 3,
-        cost_usd: null,
-        cache_write_tokens: 5,
-        total_tokens: 113,
-        prompt_tokens: 111,
-        completion_tokens: 2,
-        cached_tokens: 3,
-        reasoning_tokens: 4,
-        request_bytes: 80,
-        response_bytes: 160,
-      },
-    });
-  });
+      });
+    }),
+  );
 
   it.each<[UsageSort, keyof UsageRow]>([
     ['calls', 'calls'],
@@ -179,40 +183,43 @@ describe('usage', () => {
     await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
   });
 
-  it('counts the calls whose cost is unknown and what they may have cost, beside the sum of costs', async () => {
-    const from = new Date('2031-02-01T00:00:00Z');
-    const tokens = { prompt_tokens: 3 };
-    const cases: Record<string, unknown>[] = [
-      { ...tokens, usage_final: true, cost_usd: '1' },
-      { ...tokens, usage_final: true },
-      { ...tokens, usage_final: null },
-      { ...tokens, usage_final: false, cost_low_usd: '0.2', cost_high_usd: '0.000000001' },
-      { ...tokens, usage_final: false, cost_low_usd: '0.000000001' },
-      // A WebSocket: what ended is known, what is open comes on top.
-      { ...tokens, usage_final: false, cost_usd: '2', cost_low_usd: '0', cost_high_usd: '4' },
-      // Bounds of usage that became final later are none.
-      { ...tokens, usage_final: true, cost_usd: '4', cost_low_usd: '9', cost_high_usd: '9' },
-    ];
-    for (const columns of cases) await insertRow(database, from, columns);
-    const sums = {
-      ...{ calls: 7, cost_usd: '7.000000000', unpriced_calls: 2, unknown_calls: 3, unbounded_calls: 1 },
-      ...{ unknown_low_usd: '0.200000001', unknown_high_usd: '4.000000001' },
-    };
-    const page = await totals.list(['day'], { limit: 2, from });
-    expect(page).toMatchObject({ data: [sums], totals: sums });
-    const [team, month, user] = await Promise.all(
-      [
-        `usage_by_team_day WHERE day = '2031-02-01'`,
-        `cost_by_team_month WHERE month = '2031-02-01'`,
-        `cost_by_user_day WHERE day = '2031-02-01'`,
-      ].map(async (view) => (await database.query(`SELECT * FROM ${view}`))[0]),
-    );
-    const { calls: _, ...amounts } = Object.fromEntries(
-      Object.entries(sums).map(([name, value]) => [name, String(value)]),
-    );
-    for (const view of [team, month, user]) expect(view).toMatchObject(amounts);
-    await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
-  });
+  it(
+    'counts the calls whose cost is unknown and what they may have cost, beside the sum of costs',
+    never(async () => {
+      const from = new Date('2031-02-01T00:00:00Z');
+      const tokens = { prompt_tokens: 3 };
+      const cases: Record<string, unknown>[] = [
+        { ...tokens, usage_final: true, cost_usd: '1' },
+        { ...tokens, usage_final: true },
+        { ...tokens, usage_final: null },
+        { ...tokens, usage_final: false, cost_low_usd: '0.2', cost_high_usd: '0.000000001' },
+        { ...tokens, usage_final: false, cost_low_usd: '0.000000001' },
+        // A WebSocket: what ended is known, what is open comes on top.
+        { ...tokens, usage_final: false, cost_usd: '2', cost_low_usd: '0', cost_high_usd: '4' },
+        // Bounds of usage that became final later are none.
+        { ...tokens, usage_final: true, cost_usd: '4', cost_low_usd: '9', cost_high_usd: '9' },
+      ];
+      for (const columns of cases) await insertRow(database, from, columns);
+      const sums = {
+        ...{ calls: 7, cost_usd: '7.000000000', unpriced_calls: 2, unknown_calls: 3, unbounded_calls: 1 },
+        ...{ unknown_low_usd: '0.200000001', unknown_high_usd: '4.000000001' },
+      };
+      const page = await totals.list(['day'], { limit: 2, from });
+      expect(page).toMatchObject({ data: [sums], totals: sums });
+      const [team, month, user] = await Promise.all(
+        [
+          `usage_by_team_day WHERE day = '2031-02-01'`,
+          `cost_by_team_month WHERE month = '2031-02-01'`,
+          `cost_by_user_day WHERE day = '2031-02-01'`,
+        ].map(async (view) => (await database.query(`SELECT * FROM ${view}`))[0]),
+      );
+      const { calls: _, ...amounts } = Object.fromEntries(
+        Object.entries(sums).map(([name, value]) => [name, String(value)]),
+      );
+      for (const view of [team, month, user]) expect(view).toMatchObject(amounts);
+      await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
+    }),
+  );
 
   it('groups by anything, in the same order whatever was said first', async () => {
     expect(await totals.list(['team', 'hour'], { limit: 3 })).toMatchObject({
@@ -256,12 +263,15 @@ describe('usage', () => {
     [['model']],
     [['day', 'model', 'key']],
     [['hour', 'team', 'model']],
-  ])('pages through %j, each group once', async (groups) => {
-    const whole = await all(groups, 500);
-    expect(whole.length).toBeGreaterThan(1);
-    expect(await all(groups, 1)).toEqual(whole);
-    expect(await all(groups, 2)).toEqual(whole);
-  });
+  ])(
+    'pages through %j, each group once',
+    never(async (groups) => {
+      const whole = await all(groups, 500);
+      expect(whole.length).toBeGreaterThan(1);
+      expect(await all(groups, 1)).toEqual(whole);
+      expect(await all(groups, 2)).toEqual(whole);
+    }),
+  );
 
   it('filters as the list does', async () => {
     expect((await totals.list(['day'], { limit: 9, status: [429, 400] })).data).toMatchObject([{ calls: 1 }]);
@@ -305,47 +315,53 @@ describe('usage', () => {
     });
   });
 
-  it('agrees with the views of psql', async () => {
-    const views = await database.query(
-      'SELECT day::text, team_id, calls::int, errors::int, calls_without_tokens::int, prompt_tokens::int FROM usage_by_team_day ORDER BY day DESC, team_id',
-    );
-    const rows = await all(['team', 'day'], 500);
-    expect(views).toEqual(
-      rows.map(({ day, team_id, calls, errors, calls_without_tokens, prompt_tokens }) => ({
-        day,
-        team_id,
-        calls,
-        errors,
-        calls_without_tokens,
-        prompt_tokens,
-      })),
-    );
-    const [keys, models, errors] = await Promise.all(
-      ['usage_by_key_day', 'usage_by_model_day', 'errors_by_key_hour'].map((view) =>
-        database.query(`SELECT * FROM ${view}`),
-      ),
-    );
-    expect(keys).toHaveLength(3);
-    expect(models).toHaveLength(4);
-    expect(errors).toMatchObject([{ errors: '1' }, { errors: '1' }, { errors: '1' }]);
-    const hours = await database.query(
-      "SELECT DISTINCT hour = '2031-01-02T02:00:00Z' AS is_it, pg_typeof(hour)::text AS type FROM errors_by_key_hour",
-    );
-    expect(hours).toEqual([{ is_it: true, type: 'timestamp with time zone' }]);
-  });
+  it(
+    'agrees with the views of psql',
+    never(async () => {
+      const views = await database.query(
+        'SELECT day::text, team_id, calls::int, errors::int, calls_without_tokens::int, prompt_tokens::int FROM usage_by_team_day ORDER BY day DESC, team_id',
+      );
+      const rows = await all(['team', 'day'], 500);
+      expect(views).toEqual(
+        rows.map(({ day, team_id, calls, errors, calls_without_tokens, prompt_tokens }) => ({
+          day,
+          team_id,
+          calls,
+          errors,
+          calls_without_tokens,
+          prompt_tokens,
+        })),
+      );
+      const [keys, models, errors] = await Promise.all(
+        ['usage_by_key_day', 'usage_by_model_day', 'errors_by_key_hour'].map((view) =>
+          database.query(`SELECT * FROM ${view}`),
+        ),
+      );
+      expect(keys).toHaveLength(3);
+      expect(models).toHaveLength(4);
+      expect(errors).toMatchObject([{ errors: '1' }, { errors: '1' }, { errors: '1' }]);
+      const hours = await database.query(
+        "SELECT DISTINCT hour = '2031-01-02T02:00:00Z' AS is_it, pg_typeof(hour)::text AS type FROM errors_by_key_hour",
+      );
+      expect(hours).toEqual([{ is_it: true, type: 'timestamp with time zone' }]);
+    }),
+  );
 
-  it('sorts by cost, in exact amounts, and pages through groups without one', async () => {
-    // The last two differ by less than a float can tell apart.
-    const costs = ['0.5', '123456789.000000001', '123456789.000000002'];
-    for (const [i, cost_usd] of costs.entries())
-      await insertRow(database, new Date('2031-01-03T00:00:00Z'), { cost_usd, model: `paid-${i}` });
-    const whole = await all(['model'], 500, 'cost');
-    expect(whole.slice(0, 3).map(({ model }) => model)).toEqual(['paid-2', 'paid-1', 'paid-0']);
-    expect(whole.length).toBeGreaterThan(4);
-    expect(await all(['model'], 1, 'cost')).toEqual(whole);
-    const { totals: sums } = await totals.list(['model'], { limit: 1, sort: 'cost' });
-    expect(sums!.cost_usd).toBe('246913578.500000003');
-  });
+  it(
+    'sorts by cost, in exact amounts, and pages through groups without one',
+    never(async () => {
+      // The last two differ by less than a float can tell apart.
+      const costs = ['0.5', '123456789.000000001', '123456789.000000002'];
+      for (const [i, cost_usd] of costs.entries())
+        await insertRow(database, new Date('2031-01-03T00:00:00Z'), { cost_usd, model: `paid-${i}` });
+      const whole = await all(['model'], 500, 'cost');
+      expect(whole.slice(0, 3).map(({ model }) => model)).toEqual(['paid-2', 'paid-1', 'paid-0']);
+      expect(whole.length).toBeGreaterThan(4);
+      expect(await all(['model'], 1, 'cost')).toEqual(whole);
+      const { totals: sums } = await totals.list(['model'], { limit: 1, sort: 'cost' });
+      expect(sums!.cost_usd).toBe('246913578.500000003');
+    }),
+  );
 
   it('sorts by the 95th percentile that it shows, the slowest first, and pages', async () => {
     const at = new Date('2031-01-04T00:00:00Z');

@@ -4,6 +4,7 @@ import type { GatewayHttpAdapter } from '../../src/proxy/http/gateway-http.adapt
 import { Scrape } from '../observability/scrape.js';
 import { eventually } from '../support/eventually.js';
 import { type LogRowView, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { never } from '../support/never.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { chunk, RawProvider, type ReceivedRequest } from '../support/raw-provider.js';
 import { UnacceptingPort } from '../support/unaccepting-port.js';
@@ -93,17 +94,20 @@ describe('in the middle of a response', () => {
     });
   });
 
-  it('forwards nothing and leaves no row when the client leaves before its short body is whole', async () => {
-    const seen = provider.requests.length;
-    const client = await RawClient.connect(gateway.port);
-    client.send(request('POST /v1/chat/completions', [...HEADERS(), 'Content-Length: 50'], 'x'));
-    const adapter = gateway.gateway.app.getHttpAdapter() as GatewayHttpAdapter;
-    await eventually(() => adapter.openRequests === 1);
-    client.destroy();
-    await eventually(() => adapter.openRequests === 0);
-    expect(provider.requests.length).toBe(seen);
-    expect(await gateway.rowCount()).toBe(0);
-  });
+  it(
+    'forwards nothing and leaves no row when the client leaves before its short body is whole',
+    never(async () => {
+      const seen = provider.requests.length;
+      const client = await RawClient.connect(gateway.port);
+      client.send(request('POST /v1/chat/completions', [...HEADERS(), 'Content-Length: 50'], 'x'));
+      const adapter = gateway.gateway.app.getHttpAdapter() as GatewayHttpAdapter;
+      await eventually(() => adapter.openRequests === 1);
+      client.destroy();
+      await eventually(() => adapter.openRequests === 0);
+      expect(provider.requests.length).toBe(seen);
+      expect(await gateway.rowCount()).toBe(0);
+    }),
+  );
 });
 
 describe('early', () => {
@@ -135,7 +139,7 @@ describe('early', () => {
     ['with a chunked body', 'POST /v1/chat/completions', ['Transfer-Encoding: chunked']],
   ])(
     'forwards nothing and ends when the client of a call %s leaves during its key look-up',
-    async (_, line, headers) => {
+    never(async (_, line, headers) => {
       // A key nobody has asked for yet, so that no cache answers for it.
       const key = await wire.gateway.createKey({ endpoints: 'all' });
       const before = await heldLookUps();
@@ -152,7 +156,7 @@ describe('early', () => {
         (await wire.gateway.database.query('SELECT 1 FROM request_log WHERE outcome <> $1', ['completed']))
           .length,
       ).toBe(0);
-    },
+    }),
   );
 });
 

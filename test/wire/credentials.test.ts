@@ -1,3 +1,4 @@
+import { never } from '../support/never.js';
 import { RawClient, request } from '../support/raw-client.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { eventually } from '../support/eventually.js';
@@ -39,42 +40,52 @@ it.each([
   'x-api-key: KEY',
   'api-key: KEY',
   'X-Goog-Api-Key: KEY',
-])('swaps the key sent as %s for the provider secret', async (header) => {
-  const reply = await call([header.replace('KEY', gateway.key), `X-Copy: key=${gateway.key};`, 'X-Fine: 1']);
-  expect(reply.status).toBe(200);
-  const { head, headers } = provider.requests.at(-1)!;
-  expect(head).not.toContain(gateway.key);
-  expect(
-    headers.filter(([name]) => /^(authorization|x-api-key|api-key|x-goog-api-key)$/i.test(name)),
-  ).toEqual([['Authorization', `Bearer ${PROVIDER_KEY}`]]);
-  expect(headers).toContainEqual(['X-Fine', '1']);
-  expect(headers.some(([name]) => name === 'X-Copy')).toBe(false);
-});
+])(
+  'swaps the key sent as %s for the provider secret',
+  never(async (header) => {
+    const reply = await call([
+      header.replace('KEY', gateway.key),
+      `X-Copy: key=${gateway.key};`,
+      'X-Fine: 1',
+    ]);
+    expect(reply.status).toBe(200);
+    const { head, headers } = provider.requests.at(-1)!;
+    expect(head).not.toContain(gateway.key);
+    expect(
+      headers.filter(([name]) => /^(authorization|x-api-key|api-key|x-goog-api-key)$/i.test(name)),
+    ).toEqual([['Authorization', `Bearer ${PROVIDER_KEY}`]]);
+    expect(headers).toContainEqual(['X-Fine', '1']);
+    expect(headers.some(([name]) => name === 'X-Copy')).toBe(false);
+  }),
+);
 
-it('passes on no key of another caller, and nothing that reads like a header that is dropped', async () => {
-  const other = await gateway.createKey();
-  const reply = await call([
-    `Authorization: Bearer ${gateway.key}`,
-    `X-Other: key=${other};`,
-    `X-${other}: 1`,
-    'X_Forwarded_For: 192.0.2.1',
-    `X_Api_Key: secret`,
-    'Content_Length: 9',
-    'Transfer_Encoding: chunked',
-    'Transfer-Encoding!: chunked',
-    'X_Fine: 1',
-  ]);
-  expect(reply.status).toBe(200);
-  const { head, headers } = provider.requests.at(-1)!;
-  expect(head).not.toContain('ptn_');
-  expect(headers.map(([name]) => name.toLowerCase()).sort()).toEqual([
-    'authorization',
-    'connection',
-    'content-length',
-    'host',
-    'x_fine',
-  ]);
-});
+it(
+  'passes on no key of another caller, and nothing that reads like a header that is dropped',
+  never(async () => {
+    const other = await gateway.createKey();
+    const reply = await call([
+      `Authorization: Bearer ${gateway.key}`,
+      `X-Other: key=${other};`,
+      `X-${other}: 1`,
+      'X_Forwarded_For: 192.0.2.1',
+      `X_Api_Key: secret`,
+      'Content_Length: 9',
+      'Transfer_Encoding: chunked',
+      'Transfer-Encoding!: chunked',
+      'X_Fine: 1',
+    ]);
+    expect(reply.status).toBe(200);
+    const { head, headers } = provider.requests.at(-1)!;
+    expect(head).not.toContain('ptn_');
+    expect(headers.map(([name]) => name.toLowerCase()).sort()).toEqual([
+      'authorization',
+      'connection',
+      'content-length',
+      'host',
+      'x_fine',
+    ]);
+  }),
+);
 
 it.each([
   'X-Original-URL: /v1/files',
@@ -82,12 +93,15 @@ it.each([
   'X-Original-URI: /v1/files',
   'X.Method.Override: DELETE',
   'X-Envoy-Original-Path: /v1/files',
-])('rejects %s of a key for inference with 403', async (header) => {
-  const seen = provider.requests.length;
-  const reply = await call([`Authorization: Bearer ${gateway.key}`, header]);
-  expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
-  expect(provider.requests.length).toBe(seen);
-});
+])(
+  'rejects %s of a key for inference with 403',
+  never(async (header) => {
+    const seen = provider.requests.length;
+    const reply = await call([`Authorization: Bearer ${gateway.key}`, header]);
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
+    expect(provider.requests.length).toBe(seen);
+  }),
+);
 
 it.each([
   'POST /v1/chat/completions?_method=DELETE',
@@ -95,22 +109,28 @@ it.each([
   'GET /v1/models/%25252e%25252e/files',
   'GET /v1/models/..%20/files',
   'GET /p/default/v1/models/%c0%ae%c0%ae/files',
-])('rejects %s of a key for inference with 403', async (line) => {
-  const client = await RawClient.connect(gateway.port);
-  const seen = provider.requests.length;
-  client.send(request(line, [`Authorization: Bearer ${gateway.key}`]));
-  const reply = await client.answer();
-  client.destroy();
-  expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
-  expect(provider.requests.length).toBe(seen);
-});
+])(
+  'rejects %s of a key for inference with 403',
+  never(async (line) => {
+    const client = await RawClient.connect(gateway.port);
+    const seen = provider.requests.length;
+    client.send(request(line, [`Authorization: Bearer ${gateway.key}`]));
+    const reply = await client.answer();
+    client.destroy();
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'endpoint_not_allowed']);
+    expect(provider.requests.length).toBe(seen);
+  }),
+);
 
-it('never shows the provider secret or its cookies to the client', async () => {
-  const reply = await call([`Authorization: Bearer ${gateway.key}`]);
-  expect(reply.head).not.toContain(PROVIDER_KEY);
-  expect(reply.header('set-cookie')).toBeUndefined();
-  expect(reply.header('x-fine')).toBe('1');
-});
+it(
+  'never shows the provider secret or its cookies to the client',
+  never(async () => {
+    const reply = await call([`Authorization: Bearer ${gateway.key}`]);
+    expect(reply.head).not.toContain(PROVIDER_KEY);
+    expect(reply.header('set-cookie')).toBeUndefined();
+    expect(reply.header('x-fine')).toBe('1');
+  }),
+);
 
 it.each([
   ['no credential', []],
@@ -121,27 +141,30 @@ it.each([
   ['an empty Authorization beside a good key', ['Authorization:', 'x-api-key: KEY']],
   ['a key nobody issued', ['Authorization: Bearer ptn_000000000000000000000000000000000000aa']],
   ['SQL', ["Authorization: Bearer '; DROP TABLE team; --"]],
-])('rejects %s with 401 and forwards nothing', async (_, headers) => {
-  const seen = provider.requests.length;
-  // The rows of earlier calls are written behind; wait for them before counting.
-  await eventually(async () => (await gateway.rowCount()) === seen);
-  const reply = await call(headers.map((header) => header.replace('KEY', gateway.key)));
-  expect(reply.status).toBe(401);
-  expect(reply.header('x-gateway-error')).toBe('invalid_api_key');
-  expect(reply.header('www-authenticate')).toBe('Bearer');
-  expect(reply.header('x-should-retry')).toBe('false');
-  expect(reply.header('x-gateway-request-id')).toMatch(/^[0-9a-f-]{36}$/);
-  expect(JSON.parse(reply.body.toString())).toEqual({
-    error: {
-      message: expect.any(String) as string,
-      type: 'authentication_error',
-      param: null,
-      code: 'invalid_api_key',
-    },
-  });
-  expect(provider.requests.length).toBe(seen);
-  expect(await gateway.rowCount()).toBe(seen);
-});
+])(
+  'rejects %s with 401 and forwards nothing',
+  never(async (_, headers) => {
+    const seen = provider.requests.length;
+    // The rows of earlier calls are written behind; wait for them before counting.
+    await eventually(async () => (await gateway.rowCount()) === seen);
+    const reply = await call(headers.map((header) => header.replace('KEY', gateway.key)));
+    expect(reply.status).toBe(401);
+    expect(reply.header('x-gateway-error')).toBe('invalid_api_key');
+    expect(reply.header('www-authenticate')).toBe('Bearer');
+    expect(reply.header('x-should-retry')).toBe('false');
+    expect(reply.header('x-gateway-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(JSON.parse(reply.body.toString())).toEqual({
+      error: {
+        message: expect.any(String) as string,
+        type: 'authentication_error',
+        param: null,
+        code: 'invalid_api_key',
+      },
+    });
+    expect(provider.requests.length).toBe(seen);
+    expect(await gateway.rowCount()).toBe(seen);
+  }),
+);
 
 it.each([
   [['Authorization: Bearer KEY', 'Authorization: Bearer KEY']],

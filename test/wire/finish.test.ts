@@ -3,6 +3,7 @@ import { FastPath } from '../../src/proxy/fast-path.js';
 import { deferred, type Deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { type LogRowView, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { never } from '../support/never.js';
 import { noticed, RawClient, request } from '../support/raw-client.js';
 import { answer, chunk, LAST_CHUNK, RawProvider, type Script, STREAM_HEAD } from '../support/raw-provider.js';
 
@@ -82,25 +83,28 @@ describe.each([
     await client.reader.take(3 * chunk(event(0)).length);
   }
 
-  it('finish: the usage at the end of a stream is in the row of a client that left after three events', async () => {
-    const { goOn, sent, cut } = inTwoParts();
-    const client = await open(finishing);
-    await readThree(client);
-    client.destroy();
-    await noticed(gateway);
-    goOn.resolve();
-    await sent;
-    expect(await lastRow()).toMatchObject({
-      outcome: 'client_aborted',
-      error_code: null,
-      status: 200,
-      prompt_tokens: 7,
-      completion_tokens: 50,
-      // What the client was sent, not what the provider sent.
-      response_bytes: String(READ),
-    });
-    expect(cut()).toBe(false);
-  });
+  it(
+    'finish: the usage at the end of a stream is in the row of a client that left after three events',
+    never(async () => {
+      const { goOn, sent, cut } = inTwoParts();
+      const client = await open(finishing);
+      await readThree(client);
+      client.destroy();
+      await noticed(gateway);
+      goOn.resolve();
+      await sent;
+      expect(await lastRow()).toMatchObject({
+        outcome: 'client_aborted',
+        error_code: null,
+        status: 200,
+        prompt_tokens: 7,
+        completion_tokens: 50,
+        // What the client was sent, not what the provider sent.
+        response_bytes: String(READ),
+      });
+      expect(cut()).toBe(false);
+    }),
+  );
 
   it('cancel: the provider sees the abort, and the usage is unknown', async () => {
     const { cut } = inTwoParts();
@@ -116,29 +120,32 @@ describe.each([
     });
   });
 
-  it('finish: a client that leaves before the head of a JSON response', async () => {
-    const goOn = deferred();
-    provider.script = async ({ body, socket }) => {
-      await body;
-      await goOn.promise;
-      const usage = { usage: { prompt_tokens: 3, completion_tokens: 4 } };
-      socket.write(answer('200 OK', ['Content-Type: application/json'], JSON.stringify(usage)));
-    };
-    const before = provider.requests.length;
-    const client = await open(finishing);
-    await eventually(() => provider.requests.length > before);
-    await provider.requests.at(-1)!.body;
-    client.destroy();
-    await noticed(gateway);
-    goOn.resolve();
-    expect(await lastRow()).toMatchObject({
-      outcome: 'client_aborted',
-      status: null,
-      response_bytes: '0',
-      prompt_tokens: 3,
-      completion_tokens: 4,
-    });
-  });
+  it(
+    'finish: a client that leaves before the head of a JSON response',
+    never(async () => {
+      const goOn = deferred();
+      provider.script = async ({ body, socket }) => {
+        await body;
+        await goOn.promise;
+        const usage = { usage: { prompt_tokens: 3, completion_tokens: 4 } };
+        socket.write(answer('200 OK', ['Content-Type: application/json'], JSON.stringify(usage)));
+      };
+      const before = provider.requests.length;
+      const client = await open(finishing);
+      await eventually(() => provider.requests.length > before);
+      await provider.requests.at(-1)!.body;
+      client.destroy();
+      await noticed(gateway);
+      goOn.resolve();
+      expect(await lastRow()).toMatchObject({
+        outcome: 'client_aborted',
+        status: null,
+        response_bytes: '0',
+        prompt_tokens: 3,
+        completion_tokens: 4,
+      });
+    }),
+  );
 
   it('finish: the connection to the provider carries the next call', async () => {
     const goOn = deferred();
@@ -354,11 +361,14 @@ describe('routes', () => {
     expect(rows).toMatchObject([{ outcome: 'client_aborted', provider: 'default', completion_tokens: 4 }]);
   });
 
-  it('sends the call to no other target for a client that has left', async () => {
-    const rows = await leaveThen(({ socket }) => void socket.write(answer('503 Busy', [], '{}')));
-    expect(rows).toMatchObject([{ outcome: 'client_aborted', provider: 'default', error_code: null }]);
-    const broken = await leaveThen(({ socket }) => void socket.destroy());
-    expect(broken).toMatchObject([{ outcome: 'client_aborted', error_code: 'upstream_invalid_response' }]);
-    expect(second.requests).toHaveLength(0);
-  });
+  it(
+    'sends the call to no other target for a client that has left',
+    never(async () => {
+      const rows = await leaveThen(({ socket }) => void socket.write(answer('503 Busy', [], '{}')));
+      expect(rows).toMatchObject([{ outcome: 'client_aborted', provider: 'default', error_code: null }]);
+      const broken = await leaveThen(({ socket }) => void socket.destroy());
+      expect(broken).toMatchObject([{ outcome: 'client_aborted', error_code: 'upstream_invalid_response' }]);
+      expect(second.requests).toHaveLength(0);
+    }),
+  );
 });

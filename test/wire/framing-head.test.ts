@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { never } from '../support/never.js';
 import { request } from '../support/raw-client.js';
 import { responsesOn, Wire } from '../support/wire.js';
 
@@ -99,13 +100,16 @@ describe('authorization', () => {
     ],
     ['good and empty', () => [`Authorization: Bearer ${key}`, 'Authorization:']],
     ['good and Basic', () => [`Authorization: Bearer ${key}`, 'Authorization: Basic eDp5']],
-  ])('rejects two Authorization lines with 400 and closes: %s', async (_, headers) => {
-    const client = await wire.connect();
-    client.send(request(line, headers(), '{}'));
-    wire.expectRejection(await client.answer(), 400, 'invalid_request');
-    await client.closed;
-    await wire.expectSound(0);
-  });
+  ])(
+    'rejects two Authorization lines with 400 and closes: %s',
+    never(async (_, headers) => {
+      const client = await wire.connect();
+      client.send(request(line, headers(), '{}'));
+      wire.expectRejection(await client.answer(), 400, 'invalid_request');
+      await client.closed;
+      await wire.expectSound(0);
+    }),
+  );
 
   it.each([
     ['none', () => []],
@@ -119,15 +123,18 @@ describe('authorization', () => {
     ['another case of the key', () => [`Authorization: Bearer ${key.toUpperCase()}`]],
     ['a cookie', () => [`Cookie: authorization=Bearer ${key}; access_token=${key}`]],
     ['only Proxy-Authorization', () => [`Proxy-Authorization: Bearer ${key}`]],
-  ])('answers 401 and keeps the connection: %s', async (_, headers) => {
-    const client = await wire.connect();
-    client.send(request(line, headers(), `{"access_token":"${key}"}`));
-    wire.expectRejection(await client.answer(), 401, 'invalid_api_key');
-    client.send(request(line, [`Authorization: Bearer ${key}`], '{}'));
-    expect((await client.answer()).status).toBe(200);
-    client.destroy();
-    await wire.expectSound(1);
-  });
+  ])(
+    'answers 401 and keeps the connection: %s',
+    never(async (_, headers) => {
+      const client = await wire.connect();
+      client.send(request(line, headers(), `{"access_token":"${key}"}`));
+      wire.expectRejection(await client.answer(), 401, 'invalid_api_key');
+      client.send(request(line, [`Authorization: Bearer ${key}`], '{}'));
+      expect((await client.answer()).status).toBe(200);
+      client.destroy();
+      await wire.expectSound(1);
+    }),
+  );
 });
 
 describe('host', () => {
@@ -150,13 +157,16 @@ describe('host', () => {
     ['quotes', ['Host: "a.test"']],
     ['bytes outside ASCII', ['Host: \xe9.test']],
     ['a tab inside', ['Host: a\tb']],
-  ])('rejects %s with 400 and closes', async (_, headers) => {
-    const client = await wire.connect();
-    client.send(get('1.1', ...headers));
-    wire.expectRejection(await client.answer(), 400, 'invalid_request');
-    await client.closed;
-    await wire.expectSound(0);
-  });
+  ])(
+    'rejects %s with 400 and closes',
+    never(async (_, headers) => {
+      const client = await wire.connect();
+      client.send(get('1.1', ...headers));
+      wire.expectRejection(await client.answer(), 400, 'invalid_request');
+      await client.closed;
+      await wire.expectSound(0);
+    }),
+  );
 
   it('rejects two Hosts on HTTP/1.0 too', async () => {
     const [reply] = await wire.send(get('1.0', 'Host: a.test', 'Host: b.test'));
@@ -171,13 +181,16 @@ describe('host', () => {
     ['1.1', ['Host: under_score.test']],
     ['1.0', ['Host: gateway.test']],
     ['1.0', []],
-  ])('takes HTTP/%s with %j, and the provider sees its own Host alone', async (version, headers) => {
-    const [reply] = await wire.send(get(version, ...headers));
-    expect(reply!.status).toBe(200);
-    const hosts = wire.provider.requests.at(-1)!.headers.filter(([name]) => name.toLowerCase() === 'host');
-    expect(hosts).toEqual([['host', new URL(wire.provider.url).host]]);
-    await wire.expectSound(1);
-  });
+  ])(
+    'takes HTTP/%s with %j, and the provider sees its own Host alone',
+    never(async (version, headers) => {
+      const [reply] = await wire.send(get(version, ...headers));
+      expect(reply!.status).toBe(200);
+      const hosts = wire.provider.requests.at(-1)!.headers.filter(([name]) => name.toLowerCase() === 'host');
+      expect(hosts).toEqual([['host', new URL(wire.provider.url).host]]);
+      await wire.expectSound(1);
+    }),
+  );
 });
 
 describe('line endings', () => {
@@ -214,15 +227,18 @@ describe('line endings', () => {
     ['a request line of HTTP/0.9', 'GET /v1/models\r\nAUTH\r\n\r\n'],
     ['a method after a blank', ' GET /v1/models HTTP/1.1\r\nHost: g\r\nAUTH\r\n\r\n'],
     ['no target', 'GET HTTP/1.1\r\nHost: g\r\nAUTH\r\n\r\n'],
-  ])('rejects %s with 400 and closes', async (_, bytes) => {
-    const client = await wire.connect();
-    client.send(bytes.replace('AUTH', wire.auth));
-    const reply = await client.answer();
-    expect(['invalid_request', 'invalid_path']).toContain(reply.header('x-gateway-error'));
-    wire.expectRejection(reply, 400, reply.header('x-gateway-error')!);
-    await client.closed;
-    await wire.expectSound(0);
-  });
+  ])(
+    'rejects %s with 400 and closes',
+    never(async (_, bytes) => {
+      const client = await wire.connect();
+      client.send(bytes.replace('AUTH', wire.auth));
+      const reply = await client.answer();
+      expect(['invalid_request', 'invalid_path']).toContain(reply.header('x-gateway-error'));
+      wire.expectRejection(reply, 400, reply.header('x-gateway-error')!);
+      await client.closed;
+      await wire.expectSound(0);
+    }),
+  );
 
   it('takes empty lines before a request for none of it (RFC 9112 2.2)', async () => {
     const [reply] = await wire.send(`\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: g\r\n${wire.auth}\r\n\r\n`);

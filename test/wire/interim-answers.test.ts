@@ -2,6 +2,7 @@ import { generateKey } from '../../src/keys/key-secret.js';
 import { deferred } from '../support/deferred.js';
 import { eventually } from '../support/eventually.js';
 import { PROVIDER_KEY } from '../support/gateway.js';
+import { never } from '../support/never.js';
 import { request } from '../support/raw-client.js';
 import { answer } from '../support/raw-provider.js';
 import { responsesOn, echo, Wire } from '../support/wire.js';
@@ -183,7 +184,7 @@ describe('expect: 100-continue', () => {
     ['an unsafe framing', 400, 'invalid_request', [EXPECT, 'Transfer-Encoding: gzip, chunked']],
   ])(
     'never tells a client with %s to continue, and ends its connection',
-    async (_, status, code, headers) => {
+    never(async (_, status, code, headers) => {
       const client = await wire.connect();
       const auth = status === 401 ? [] : [wire.auth];
       client.send(request(LINE, [...auth, ...headers]));
@@ -195,7 +196,7 @@ describe('expect: 100-continue', () => {
       expect(await responsesOn(client, 1)).toEqual([]);
       await client.closed;
       await wire.expectSound(0);
-    },
+    }),
   );
 
   it('takes a body that does not wait', async () => {
@@ -245,22 +246,25 @@ describe('expect: 100-continue', () => {
     await wire.expectSound(4);
   });
 
-  it('forwards nothing of a pipelined request that waited for its turn when its client left', async () => {
-    const held = deferred();
-    const before = wire.provider.requests.length;
-    wire.provider.script = async (req) => {
-      await req.closed;
-      held.resolve();
-    };
-    const client = await wire.connect();
-    client.send(
-      Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, EXPECT], 'second')]),
-    );
-    await eventually(() => wire.provider.requests.length === before + 1);
-    client.destroy();
-    await held.promise;
-    await wire.expectSound(1);
-  });
+  it(
+    'forwards nothing of a pipelined request that waited for its turn when its client left',
+    never(async () => {
+      const held = deferred();
+      const before = wire.provider.requests.length;
+      wire.provider.script = async (req) => {
+        await req.closed;
+        held.resolve();
+      };
+      const client = await wire.connect();
+      client.send(
+        Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, EXPECT], 'second')]),
+      );
+      await eventually(() => wire.provider.requests.length === before + 1);
+      client.destroy();
+      await held.promise;
+      await wire.expectSound(1);
+    }),
+  );
 
   it('answers what came behind a rejected request that was sent whole', async () => {
     // Well-formed, so that it is rejected only after a look-up, when the next request has been let in.

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { never } from '../support/never.js';
 import type { ReceivedRequest } from '../support/raw-provider.js';
 import { echo, Wire } from '../support/wire.js';
 import { Nginx, nginxVersion } from './nginx.js';
@@ -63,11 +64,14 @@ if (version === null) {
     await wire.stop();
   });
 
-  it.each(ODD_REQUESTS)('forwards nothing that nginx rejects: %s', async (what, bytes) => {
-    const filled = Buffer.from(bytes.replaceAll('AUTH', wire.auth), 'latin1');
-    const { byNginx, byGateway } = await compare(filled);
-    if (NGINX_IS_STRICTER.has(what)) expect({ byNginx, byGateway }).toEqual({ byNginx: 0, byGateway: 1 });
-    else if (RELEASES_DIFFER.has(what)) expect(byNginx).toBe(0);
-    else expect(byGateway).toBeLessThanOrEqual(byNginx);
-  });
+  it.each(ODD_REQUESTS)(
+    'forwards nothing that nginx rejects: %s',
+    never(async (what, bytes) => {
+      const filled = Buffer.from(bytes.replaceAll('AUTH', wire.auth), 'latin1');
+      const { byNginx, byGateway } = await compare(filled);
+      if (NGINX_IS_STRICTER.has(what)) expect({ byNginx, byGateway }).toEqual({ byNginx: 0, byGateway: 1 });
+      else if (RELEASES_DIFFER.has(what)) expect(byNginx).toBe(0);
+      else expect(byGateway).toBeLessThanOrEqual(byNginx);
+    }),
+  );
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { eventually, timePasses } from '../support/eventually.js';
 import type { LogRowView } from '../support/gateway.js';
+import { never } from '../support/never.js';
 import { request } from '../support/raw-client.js';
 import type { ReceivedRequest } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
@@ -29,33 +30,36 @@ function pour(req: ReceivedRequest, blocks: number): () => number {
   return () => poured * BLOCK.length - req.socket.writableLength;
 }
 
-it('a client that reads nothing is cut, and until then the provider is held back', async () => {
-  let poured = () => 0;
-  wire.provider.script = async (req) => {
-    await req.body;
-    poured = pour(req, 1_000);
-    await req.closed;
-  };
-  const client = await wire.connect();
-  client.socket.pause();
-  client.send(request(CALL, [wire.auth], '{}'));
-  await new Promise<void>((seen) => {
-    const { script } = wire.provider;
+it(
+  'a client that reads nothing is cut, and until then the provider is held back',
+  never(async () => {
+    let poured = () => 0;
     wire.provider.script = async (req) => {
-      seen();
-      await script(req);
+      await req.body;
+      poured = pour(req, 1_000);
+      await req.closed;
     };
-  });
-  await wire.provider.requests.at(-1)!.closed;
-  // What the buffers of two connections hold: a fraction of what the provider had to give.
-  expect(poured()).toBeLessThan(50_000_000);
-  client.socket.resume();
-  await client.closed;
-  const row = await eventually(
-    async () => (await wire.gateway.database.query<LogRowView>('SELECT * FROM request_log'))[0],
-  );
-  expect(row).toMatchObject({ outcome: 'client_error', status: 200, error_code: 'request_timeout' });
-});
+    const client = await wire.connect();
+    client.socket.pause();
+    client.send(request(CALL, [wire.auth], '{}'));
+    await new Promise<void>((seen) => {
+      const { script } = wire.provider;
+      wire.provider.script = async (req) => {
+        seen();
+        await script(req);
+      };
+    });
+    await wire.provider.requests.at(-1)!.closed;
+    // What the buffers of two connections hold: a fraction of what the provider had to give.
+    expect(poured()).toBeLessThan(50_000_000);
+    client.socket.resume();
+    await client.closed;
+    const row = await eventually(
+      async () => (await wire.gateway.database.query<LogRowView>('SELECT * FROM request_log'))[0],
+    );
+    expect(row).toMatchObject({ outcome: 'client_error', status: 200, error_code: 'request_timeout' });
+  }),
+);
 
 it('a client that reads slowly is served to the end', async () => {
   const BLOCKS = 32;

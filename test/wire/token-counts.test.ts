@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import zlib from 'node:zlib';
 import { inflationMemory } from '../../src/bodies/usage/inflation.js';
 import { eventually } from '../support/eventually.js';
+import { never } from '../support/never.js';
 import { request, type ReceivedResponse } from '../support/raw-client.js';
 import { answer, chunk, STREAM_HEAD } from '../support/raw-provider.js';
 import { Wire } from '../support/wire.js';
@@ -46,13 +47,16 @@ describe('the model named in a path', () => {
       `{"model":"m","contents":["${'A'.repeat(300_000)}"]}`,
       'gemini-2.5-flash',
     ],
-  ])('is in the row of a %s answered %s %s', async (method, status, body, sent, model) => {
-    respond(status, ['Content-Type: application/json'], body);
-    const target = `/p/default/v1beta/models/gemini-2.5-flash:${method}`;
-    const reply = await wire.call(`POST ${target}`, [], sent);
-    expect(reply.body.toString()).toBe(body);
-    expect(await rowOf(reply)).toMatchObject({ model, status: Number(status.slice(0, 3)), path: target });
-  });
+  ])(
+    'is in the row of a %s answered %s %s',
+    never(async (method, status, body, sent, model) => {
+      respond(status, ['Content-Type: application/json'], body);
+      const target = `/p/default/v1beta/models/gemini-2.5-flash:${method}`;
+      const reply = await wire.call(`POST ${target}`, [], sent);
+      expect(reply.body.toString()).toBe(body);
+      expect(await rowOf(reply)).toMatchObject({ model, status: Number(status.slice(0, 3)), path: target });
+    }),
+  );
 
   it('is in the row if the URL of the provider names it', async () => {
     respond('200 OK', ['Content-Type: application/json'], '{}');
@@ -71,11 +75,11 @@ describe('the model named in a body', () => {
     ['streamed', 300_000],
   ])(
     'twice is the last one in the row, as most providers read it, of a body that is %s',
-    async (_, bytes) => {
+    never(async (_, bytes) => {
       respond('200 OK', ['Content-Type: application/json'], '{"model":"of-response"}');
       const reply = await wire.call(CHAT, [], `{"model":"cheap",${filler(bytes)},"model":"dear"}`);
       expect(await rowOf(reply)).toMatchObject({ model: 'dear' });
-    },
+    }),
   );
 });
 
