@@ -10,18 +10,20 @@ export const SEED = Number(process.env.POSTERN_FUZZ_SEED ?? 1);
 /** Cases to run of those that `npm run test:fuzz` runs. */
 export const scaled = (cases: number) => (FULL ? cases : Math.ceil(cases / 10));
 
-interface Runs {
+interface Runs<T = unknown> {
   /** In `npm run test:fuzz`; a tenth in `npm test`. */
   numRuns?: number;
   /** Reports the first failure as it is, where each run takes long. */
   endOnFailure?: boolean;
+  /** Cases that run first. */
+  examples?: T[];
 }
 
 /** Checks a property of fast-check, which prints the seed with a failure. */
-export function check<T>(property: fc.IAsyncProperty<T>, runs?: Runs): Promise<void>;
-export function check<T>(property: fc.IProperty<T>, runs?: Runs): void;
-export function check(property: fc.IRawProperty<unknown>, { numRuns = 100, endOnFailure }: Runs = {}) {
-  return fc.assert(property, { numRuns: scaled(numRuns), endOnFailure, seed: SEED });
+export function check<T>(property: fc.IAsyncProperty<T>, runs?: Runs<T>): Promise<void>;
+export function check<T>(property: fc.IProperty<T>, runs?: Runs<T>): void;
+export function check(property: fc.IRawProperty<unknown>, { numRuns = 100, ...rest }: Runs = {}) {
+  return fc.assert(property, { ...rest, numRuns: scaled(numRuns), seed: SEED });
 }
 
 /** Values of an arbitrary: `count` of them in `npm run test:fuzz`, a tenth in `npm test`. */
