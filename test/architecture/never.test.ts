@@ -44,10 +44,7 @@ describe('a test that is marked', () => {
     ['a row too many', () => expect([1, 2]).toHaveLength(1)],
     ['a promise that is fulfilled', () => expect(Promise.resolve(1)).rejects.toThrow()],
     ['an error with another message', () => expect(Promise.reject(new Error('409'))).rejects.toThrow('400')],
-    [
-      'a property of fast-check',
-      () => check(fc.property(fc.nat(), (n) => void expect(n).toBeLessThan(5))),
-    ],
+    ['a property of fast-check', () => check(fc.property(fc.nat(), (n) => void expect(n).toBeLessThan(5)))],
   ])('is final where it finds %s', async (_, failing) => {
     expect(await isFinal(failing)).toBe(true);
   });
