@@ -25,6 +25,7 @@ const STARTS_PROGRAMS: Record<string, string> = {
   'apply/attack.test.ts': 'mkfifo',
   'cli/completion.test.ts': 'bash, with the script of `postern completion`',
   'docs/cron.test.ts': 'sh, with a script of the documentation',
+  'docs/examples.test.ts': 'the formatter',
   'docs/reference/module-api.ts': 'tsc',
   'fuzz/lenient-readers.ts': 'the parsers of other languages',
   'identity/guides.test.ts': 'bash, with scripts of the documentation',
