@@ -76,7 +76,7 @@ function leftOutBy(tiers) {
         `${counts.filter((tier) => tier === name).length} files ${what} (${command})`,
     );
   const byHand = others.filter(([, { isByHand }]) => isByHand).map(([, { command }]) => command);
-  return `Left out: ${listed.join(', ')}; by hand: ${byHand.join(', ')}.`;
+  return `Left out: ${listed.join(', ')}; by hand: ${byHand.join(', ')}, npm run test:stalls.`;
 }
 
 /** Once more each file that failed, alone. @returns the exit code of it all, and how many files passed only now */
