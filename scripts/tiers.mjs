@@ -18,8 +18,8 @@ export const TIERS = {
   processes: {
     command: 'npm run test:processes',
     endings: ['.processes.ts'],
-    // They wait for processes that need the processors themselves.
-    workers: 4,
+    // They wait for the processes that they start.
+    workers: 8,
     what: 'that start processes',
   },
   browser: {
