@@ -1,5 +1,4 @@
 import { CLIENT_SECRET, OpenIdProvider } from '../admin/openid-provider.js';
-import { eventually } from '../support/eventually.js';
 import { type TestGateway } from '../support/gateway.js';
 import { postForm } from './exchanges.js';
 
@@ -87,22 +86,6 @@ export function poll(postern: Where, deviceCode: string): Promise<Polled> {
 
 export function renew(postern: Where, refreshToken: string): Promise<Polled> {
   return grant(postern, { grant_type: 'refresh_token', refresh_token: refreshToken });
-}
-
-/** How long the gateway waits for the OpenID provider, or another process that asks it. */
-const WAITS_MS = 8_000;
-
-/** Renews, again and again while the gateway is too busy. */
-export function renewed(postern: Where, refreshToken: string): Promise<Polled> {
-  return eventually(async () => {
-    const start = performance.now();
-    const reply = await renew(postern, refreshToken);
-    // Not if the gateway should have waited.
-    const isEarly =
-      performance.now() - start < WAITS_MS &&
-      reply.error_description?.startsWith('The sign-in cannot be checked now');
-    return (reply.status !== 503 || isEarly === true) && reply;
-  });
 }
 
 /** A browser: its cookies by origin, and what it shows. It follows no page by itself. */

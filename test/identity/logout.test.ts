@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { generateKeyPair, SignJWT } from 'jose';
 import { IssuerKeys } from '../../src/identity/trusts/issuer-keys.service.js';
 import { CLIENT_SECRET, OpenIdProvider } from '../admin/openid-provider.js';
-import { eventually, soon } from '../support/eventually.js';
+import { soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
@@ -186,16 +186,10 @@ describe('from one address', () => {
   afterEach(() => jest.restoreAllMocks());
 
   it('is done for any number of people at once', async () => {
-    const tokens = Array.from({ length: 150 }, (_, i) => issuer.logoutToken({ sub: `nobody ${i}` }));
-    const sent = tokens.map(async (token) => {
-      const signed = await token;
-      // A busy machine may let so many wait too long for a connection to Postgres.
-      return eventually(async () => {
-        const { status } = await logout(signed);
-        return status !== 503 && status;
-      });
-    });
-    expect((await Promise.all(sent)).filter((status) => status !== 200)).toEqual([]);
+    const sent = Array.from({ length: 150 }, async (_, i) =>
+      logout(await issuer.logoutToken({ sub: `nobody ${i}` })),
+    );
+    expect((await Promise.all(sent)).filter(({ status }) => status !== 200)).toEqual([]);
   });
 
   it('is done among any number of other tokens, and the log has their reason once', async () => {

@@ -8,16 +8,7 @@ import { eventually, soon } from '../support/eventually.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { answer, RawProvider } from '../support/raw-provider.js';
 import { unusedPort } from '../support/unused-port.js';
-import {
-  Browser,
-  poll,
-  renew,
-  renewed,
-  signedIn,
-  signInSettings,
-  startDevice,
-  USERS,
-} from './device-flow.js';
+import { Browser, poll, renew, signedIn, signInSettings, startDevice, USERS } from './device-flow.js';
 import { statusWith } from './exchanges.js';
 
 const ENDED = { status: 400, error: 'invalid_grant' };
@@ -86,7 +77,7 @@ it('asks the provider once, and again with the token that it got for the next ti
 it('at the same time on two replicas gives the same tokens, and asks the provider once at a time', async () => {
   const { refresh } = await signedIn(replicas[0], issuer);
   const asked = issuer.tokenRequests;
-  const results = await Promise.all([0, 1, 0, 1].map((one) => renewed(replicas[one as 0 | 1], refresh)));
+  const results = await Promise.all([0, 1, 0, 1].map((one) => renew(replicas[one as 0 | 1], refresh)));
   expect(results.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   expect(new Set(results.map(({ access_token: token }) => token)).size).toBe(1);
   expect(issuer.tokenRequests).toBe(asked + 1);
@@ -216,7 +207,7 @@ it('asks about twenty at a time, and claims none before its turn', async () => {
   // No transaction is open while the provider is asked.
   const open = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`;
   await eventually(async () => (await rows(open)).length === 0);
-  const last = renewed(replicas[0], all[20]!);
+  const last = renew(replicas[0], all[20]!);
   const counts: number[] = [];
   for (let i = 0; i < 30; i++) counts.push(await claimed());
   issuer.held = null;

@@ -16,7 +16,6 @@ import {
   poll,
   refreshOf,
   renew,
-  renewed,
   signedIn,
   signInSettings,
   startDevice,
@@ -310,7 +309,7 @@ describe('a token', () => {
 
   it('is renewed on two replicas at once: both get the same pair, of one sign-in', async () => {
     const { refresh } = await signedIn(postern, issuer);
-    const all = await Promise.all([postern, replica, postern, replica].map((one) => renewed(one, refresh)));
+    const all = await Promise.all([postern, replica, postern, replica].map((one) => renew(one, refresh)));
     expect(new Set(all.map(({ access_token: token }) => token)).size).toBe(1);
     const used = createHash('sha256').update(refresh).digest('hex');
     const [count] = await rows(

@@ -30,6 +30,7 @@ const PRODUCTION: Record<string, number> = {
   'parameters of a token request': 10_000,
   "the gateway's certificate": 5_000,
   'an issuer': 10_000,
+  'the check of a sign-in': 8_000,
   'the state of a job': 60_000,
   'the results of a job': 1_800_000,
   'an exchange of limits': 2_000,

@@ -7,6 +7,7 @@ import { InjectSettings } from '../../config/config.module.js';
 import type { Settings } from '../../config/settings.js';
 import { describeError } from '../../errors/describe-error.js';
 import type { Actor } from '../../platform/actor.js';
+import { patience } from '../../platform/patience.js';
 import { type EndReason, endSignIns } from './end-sign-ins.js';
 import { GOES_ON } from './in-force.js';
 import { SignInIdpSecrets } from './idp-secrets.service.js';
@@ -16,7 +17,7 @@ const MOST_AT_ONCE = 20;
 /** Longer than the provider is waited for, twice. If the process that asks is killed, another one asks then. */
 const CLAIM = `interval '30 seconds'`;
 /** Clients wait for 10 seconds. */
-const WAIT_MS = 8_000;
+const WAIT = patience('the check of a sign-in', 8_000);
 const LOOK_MS = 200;
 /** How long a sign-in goes on without a response of the provider: as long as one that cannot be checked. */
 const UNCHECKED = `interval '8 hours'`;
@@ -82,7 +83,7 @@ export class ProviderCheck {
    * @throws errors of the database
    */
   async confirm(digest: Buffer): Promise<boolean> {
-    const end = performance.now() + WAIT_MS;
+    const end = performance.now() + WAIT.ms;
     for (;;) {
       // Not claimed before its turn: the claim could end meanwhile, and another process would send the same token.
       if (this.asking < MOST_AT_ONCE) {
