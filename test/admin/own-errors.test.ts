@@ -59,7 +59,7 @@ let lines: string[];
 beforeAll(async () => {
   postern = await startTestGateway();
   lines = [];
-  // Of the admin API only: on a busy machine, jobs and sinks report meanwhile that Postgres was slow.
+  // Of the admin API only: the start of the application for /docs is logged too.
   const keep = (message: unknown, ...more: unknown[]) => {
     if (more.at(-1) === 'Admin') lines.push(String(message));
   };
