@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { ProvidersService } from '../../src/providers/providers.service.js';
 import { RequestLogService } from '../../src/request-log/request-log.service.js';
 import { SHARED } from '../providers/stored.js';
@@ -266,7 +265,6 @@ it('neither moves nor removes what calls of a team go to by default', async () =
 it('takes changes of teams, providers, routes and files at the same time', async () => {
   const mine = await add({ team: 'search' });
   const document = { teams: [{ name: 'search', default_provider: mine }] };
-  const warn = jest.spyOn(Logger.prototype, 'warn');
   const results = await Promise.allSettled(
     Array.from({ length: 4 }, (_, i) => i).flatMap((i) => [
       admin('PATCH', '/teams/search', { default_provider: i % 2 === 0 ? mine : null }),
@@ -277,10 +275,8 @@ it('takes changes of teams, providers, routes and files at the same time', async
     ]),
   );
   const failures = results.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
-  expect(failures.filter((text) => !/: (4\d\d|503) /.test(text))).toEqual([]);
-  // A deadlock gets 503 too.
-  expect(warn.mock.calls.filter(([line]) => String(line).includes('deadlock detected'))).toEqual([]);
-  warn.mockRestore();
+  // A deadlock gets 503.
+  expect(failures.filter((text) => !/: 4\d\d /.test(text))).toEqual([]);
   const [{ wrong }] = (await replicas[0]!.database.query<{ wrong: number }>(
     `SELECT count(*)::int AS wrong FROM team t JOIN provider p ON p.name = t.default_provider WHERE p.team_id <> t.id`,
   )) as [{ wrong: number }];

@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { runHere } from '../cli/run-here.js';
 import { insertRow } from '../request-log/rows.js';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -169,18 +168,9 @@ describe('a group', () => {
         });
       return call(postern, 'PATCH', `/groups/${group.id}`, { teams: picked, note: `note ${i}` });
     };
-    const warn = jest.spyOn(Logger.prototype, 'warn');
-    const answers: Awaited<ReturnType<typeof change>>[] = [];
-    // Few at a time: a request that waits too long for a connection gets 503, which a busy machine may still cause.
-    for (let round = 0; round < 15; round++)
-      answers.push(...(await Promise.all([0, 1, 2, 3].map((i) => change(4 * round + i)))));
-    // Which gets 503 too.
-    expect(warn.mock.calls.filter(([line]) => String(line).includes('deadlock detected'))).toEqual([]);
-    warn.mockRestore();
-    // 409: a team joined between two locks of a change, which asks for a repetition.
-    expect(answers.map(({ status }) => status).filter((status) => ![200, 409, 503].includes(status))).toEqual(
-      [],
-    );
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => change(i)));
+    // 409: a team joined between two locks of a change, which asks for a repetition. A deadlock gets 503.
+    expect(answers.map(({ status }) => status).filter((status) => ![200, 409].includes(status))).toEqual([]);
     expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(30);
     const shown = await Promise.all(groups.map(({ id }) => groupOf(id)));
     for (const { name, id } of teams) {
