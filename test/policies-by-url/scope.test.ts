@@ -308,13 +308,7 @@ it('costs nothing on the request path without a policy for the key', async () =>
     jest.spyOn(policy, 'appliesTo').mockImplementation(() => (calls.push('appliesTo'), false)),
   ];
   try {
-    const round = async () => {
-      calls.length = 0;
-      for (let i = 0; i < 3; i++) expect((await send(key)).status).toBe(200);
-    };
-    await round();
-    // On a busy machine, the policies may have been read again meanwhile.
-    if (calls.length > 0) await round();
+    for (let i = 0; i < 3; i++) expect((await send(key)).status).toBe(200);
     expect(calls).toEqual([]);
   } finally {
     for (const spy of spies) spy.mockRestore();
