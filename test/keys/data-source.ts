@@ -35,8 +35,6 @@ export async function openKeysDatabase(poolSize = 10): Promise<KeysDatabase> {
   const options = dataSourceOptions(database.url, { applicationName: 'postern-test', poolSize });
   const dataSource = await new DataSource({
     ...options,
-    // Many at once wait for a connection longer than the application would.
-    connectTimeoutMS: 120_000,
     entities: [TeamGroup, Team, Person, GatewayKey, SignIn, GatewayKeySecret, Trust],
   }).initialize();
   return {
