@@ -59,7 +59,7 @@ async function revoke({ id, key }: Issued): Promise<void> {
   await eventually(() => app().get(KeyLookupService).findCached(key) === null);
 }
 
-it.each<[string, string[], [string, string], object]>([
+never.each<[string, string[], [string, string], object]>([
   ['of known length', LENGTH, ['{', BODY.slice(1)], {}],
   ['in chunks', ['Transfer-Encoding: chunked'], ['', `d\r\n${BODY}\r\n0\r\n\r\n`], {}],
   ['that a budget needs', LENGTH, ['{', BODY.slice(1)], BUDGET],
@@ -71,11 +71,11 @@ it.each<[string, string[], [string, string], object]>([
   ],
 ])(
   'does not forward a call whose key was revoked while a body was awaited %s',
-  never(async (_, headers, body, members) => {
+  async (_, headers, body, members) => {
     const issued = await issue(members);
     expect(await statusAfter(issued, headers, body, () => revoke(issued))).toEqual([401, 'invalid_api_key']);
     await wire.expectSound(0);
-  }),
+  },
 );
 
 it('forwards a call if another key was revoked meanwhile', async () => {
@@ -89,19 +89,16 @@ it('forwards a call if another key was revoked meanwhile', async () => {
   await wire.expectSound(1);
 });
 
-it(
-  'does not forward a call whose key has expired while its body was awaited',
-  never(async () => {
-    let expiry = 0;
-    // A busy machine may take longer than 3 s; then the key is rejected.
-    const issued = await eventually(() => {
-      expiry = Date.now() + 3_000;
-      return issue({ expires_at: new Date(expiry).toISOString() }).catch(() => null);
-    });
-    const result = await statusAfter(issued, LENGTH, ['{', BODY.slice(1)], () =>
-      eventually(() => Date.now() > expiry),
-    );
-    expect(result).toEqual([401, 'invalid_api_key']);
-    await wire.expectSound(0);
-  }),
-);
+never('does not forward a call whose key has expired while its body was awaited', async () => {
+  let expiry = 0;
+  // A busy machine may take longer than 3 s; then the key is rejected.
+  const issued = await eventually(() => {
+    expiry = Date.now() + 3_000;
+    return issue({ expires_at: new Date(expiry).toISOString() }).catch(() => null);
+  });
+  const result = await statusAfter(issued, LENGTH, ['{', BODY.slice(1)], () =>
+    eventually(() => Date.now() > expiry),
+  );
+  expect(result).toEqual([401, 'invalid_api_key']);
+  await wire.expectSound(0);
+});

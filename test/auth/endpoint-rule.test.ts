@@ -42,46 +42,30 @@ const GETS = [
 ];
 
 describe('an inference key', () => {
-  it.each(POSTS)(
-    'may POST %s and nothing else there',
-    never((path) => {
-      expect(may('POST', path)).toBe(true);
-      for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'post', 'QUERY'])
-        expect(may(method, path)).toBe(false);
-    }),
-  );
+  never.each(POSTS)('may POST %s and nothing else there', (path) => {
+    expect(may('POST', path)).toBe(true);
+    for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'post', 'QUERY'])
+      expect(may(method, path)).toBe(false);
+  });
 
-  it.each(GETS)(
-    'may GET %s and nothing else there',
-    never((path) => {
-      expect(may('GET', path)).toBe(true);
-      for (const method of ['POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'get'])
-        expect(may(method, path)).toBe(false);
-    }),
-  );
+  never.each(GETS)('may GET %s and nothing else there', (path) => {
+    expect(may('GET', path)).toBe(true);
+    for (const method of ['POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'get'])
+      expect(may(method, path)).toBe(false);
+  });
 
-  it.each(POSTS.filter((path) => !path.includes('/models/')))(
-    'may not POST a variant of %s',
-    never((path) => {
-      const variants = [
-        `${path}/`,
-        `${path}/y`,
-        path.toUpperCase(),
-        `/${path}`,
-        path.slice(1),
-        `${path};a=1`,
-      ];
-      variants.push(
-        path.replace('/v1', '/v1/'),
-        `${path.slice(0, -1)}%${path.charCodeAt(path.length - 1).toString(16)}`,
-        `${path}%20`,
-        `/v2${path.slice(3)}`,
-      );
-      for (const variant of variants) expect(may('POST', variant)).toBe(false);
-    }),
-  );
+  never.each(POSTS.filter((path) => !path.includes('/models/')))('may not POST a variant of %s', (path) => {
+    const variants = [`${path}/`, `${path}/y`, path.toUpperCase(), `/${path}`, path.slice(1), `${path};a=1`];
+    variants.push(
+      path.replace('/v1', '/v1/'),
+      `${path.slice(0, -1)}%${path.charCodeAt(path.length - 1).toString(16)}`,
+      `${path}%20`,
+      `/v2${path.slice(3)}`,
+    );
+    for (const variant of variants) expect(may('POST', variant)).toBe(false);
+  });
 
-  it.each([
+  never.each([
     ['GET', '/v1/files'],
     ['POST', '/v1/files'],
     ['DELETE', '/v1/files/file-1'],
@@ -109,16 +93,13 @@ describe('an inference key', () => {
     ['POST', '/v1'],
     ['POST', '/'],
     ['POST', ''],
-  ])(
-    'may not %s %s',
-    never((method, path) => {
-      expect(may(method, path)).toBe(false);
-      expect(allowsEndpoint('all', method, path, [], '', OPENAI)).toBe(true);
-    }),
-  );
+  ])('may not %s %s', (method, path) => {
+    expect(may(method, path)).toBe(false);
+    expect(allowsEndpoint('all', method, path, [], '', OPENAI)).toBe(true);
+  });
 
   // What some decoder could take for a dot segment.
-  it.each([
+  never.each([
     '%25252e%25252e/files',
     '%c0%ae%c0%ae/files',
     '%ef%bc%8e%ef%bc%8e/files',
@@ -130,16 +111,13 @@ describe('an inference key', () => {
     'a%00',
     '',
     '/x',
-  ])(
-    'may not use the models with the name %j',
-    never((name) => {
-      expect(may('GET', `/v1/models/${name}`)).toBe(false);
-      expect(may('POST', `/v1beta/models/${name.replaceAll('/', '%2f')}`)).toBe(name === '/x');
-      expect(allowsEndpoint('all', 'GET', `/v1/models/${name}`, [], '', OPENAI)).toBe(true);
-    }),
-  );
+  ])('may not use the models with the name %j', (name) => {
+    expect(may('GET', `/v1/models/${name}`)).toBe(false);
+    expect(may('POST', `/v1beta/models/${name.replaceAll('/', '%2f')}`)).toBe(name === '/x');
+    expect(allowsEndpoint('all', 'GET', `/v1/models/${name}`, [], '', OPENAI)).toBe(true);
+  });
 
-  it.each([
+  never.each([
     'X-HTTP-Method-Override',
     'x-http-method',
     'X-METHOD-OVERRIDE',
@@ -151,15 +129,12 @@ describe('an inference key', () => {
     'x-override-url',
     'X-Rewrite-Path',
     'x_envoy~original_path',
-  ])(
-    'may not send %s',
-    never((name) => {
-      const headers = ['Accept', '*/*', name, 'DELETE'];
-      expect(may('POST', '/v1/chat/completions', headers)).toBe(false);
-      expect(may('GET', '/v1/models', headers)).toBe(false);
-      expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', headers, '', OPENAI)).toBe(true);
-    }),
-  );
+  ])('may not send %s', (name) => {
+    const headers = ['Accept', '*/*', name, 'DELETE'];
+    expect(may('POST', '/v1/chat/completions', headers)).toBe(false);
+    expect(may('GET', '/v1/models', headers)).toBe(false);
+    expect(allowsEndpoint('all', 'POST', '/v1/chat/completions', headers, '', OPENAI)).toBe(true);
+  });
 
   it.each(['X-Method', 'X-Original-URL-Hash', 'XOriginalURL', 'X-Stainless-Arch', 'A-X-Original-URL'])(
     'may send %s',
@@ -257,7 +232,7 @@ describe('the inference endpoints of one provider', () => {
     },
   );
 
-  it.each([
+  never.each([
     ['api.groq.com', 'POST', '/openai/v1/files'],
     ['api.groq.com', 'GET', '/openai/v1/batches'],
     ['api.cohere.com', 'POST', '/v1/datasets'],
@@ -294,12 +269,9 @@ describe('the inference endpoints of one provider', () => {
     ['llm.example.test', 'DELETE', '/api/delete'],
     ['llm.example.test', 'POST', '/api/pull'],
     ['api.groq.com.example.test', 'POST', '/openai/v1/files'],
-  ])(
-    'of %s does not include %s %s',
-    never((host, method, path) => {
-      expect(at(host, method, path)).toBe(false);
-    }),
-  );
+  ])('of %s does not include %s %s', (host, method, path) => {
+    expect(at(host, method, path)).toBe(false);
+  });
 
   // The preset's URL ends in /openai, which AzureOpenAI and groq-sdk repeat.
   it.each([

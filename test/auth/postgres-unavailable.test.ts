@@ -57,9 +57,9 @@ async function start(variables: Record<string, string> = {}): Promise<TestGatewa
   return gateway;
 }
 
-it(
+never(
   'serves known keys while Postgres is unavailable, asks callers with unknown ones to retry, and recovers by itself',
-  never(async () => {
+  async () => {
     const gateway = await start();
     expect(await call(gateway, gateway.key)).toEqual([200, null]);
     const unused = await gateway.createKey();
@@ -73,7 +73,7 @@ it(
     await eventually(async () => (await call(gateway, unused))[0] === 200);
     // The rows of the calls made meanwhile are there.
     await eventually(async () => (await gateway.rowCount()) >= 3);
-  }),
+  },
 );
 
 it('stops serving known keys once Postgres was unavailable for KEY_CACHE_STALE_MS', async () => {

@@ -85,24 +85,21 @@ describe('one gateway', () => {
     await soon(async () => (await statuses(key)).every((status) => status === 200));
   });
 
-  it(
-    'ends a key at its expiry without any change in Postgres',
-    never(async () => {
-      let expiry = 0;
-      const issueFor = (ms: number) => {
-        expiry = Date.now() + ms;
-        const members = { team: 'default', name: `short-${ms}`, expires_at: new Date(expiry).toISOString() };
-        return replicas[0]!.admin<{ key: string }>('POST', '/keys', members).catch(() => null);
-      };
-      // Every replica knows it while it is good; a busy machine may need longer for that.
-      let ms = 700;
-      let made = await issueFor(ms);
-      while (made === null || (await statuses(made.key)).join() !== '200,200,200')
-        made = await issueFor((ms *= 2));
-      await eventually(() => Date.now() > expiry);
-      expect(await statuses(made.key)).toEqual([401, 401, 401]);
-    }),
-  );
+  never('ends a key at its expiry without any change in Postgres', async () => {
+    let expiry = 0;
+    const issueFor = (ms: number) => {
+      expiry = Date.now() + ms;
+      const members = { team: 'default', name: `short-${ms}`, expires_at: new Date(expiry).toISOString() };
+      return replicas[0]!.admin<{ key: string }>('POST', '/keys', members).catch(() => null);
+    };
+    // Every replica knows it while it is good; a busy machine may need longer for that.
+    let ms = 700;
+    let made = await issueFor(ms);
+    while (made === null || (await statuses(made.key)).join() !== '200,200,200')
+      made = await issueFor((ms *= 2));
+    await eventually(() => Date.now() > expiry);
+    expect(await statuses(made.key)).toEqual([401, 401, 401]);
+  });
 
   it('does not trust the connection it listens on: a killed one is replaced and everything compared', async () => {
     const { id, key } = await issue();
@@ -160,26 +157,20 @@ describe('two gateways', () => {
     return answer.status;
   }
 
-  it(
-    'each gateway of a process accepts the keys of its own database, and no others',
-    never(async () => {
-      const statuses = gateways.flatMap((gateway) => gateways.map(({ key }) => statusOf(gateway, key)));
-      // A known key gets as far as the missing provider.
-      expect(await Promise.all(statuses)).toEqual([503, 401, 401, 503]);
-    }),
-  );
+  never('each gateway of a process accepts the keys of its own database, and no others', async () => {
+    const statuses = gateways.flatMap((gateway) => gateways.map(({ key }) => statusOf(gateway, key)));
+    // A known key gets as far as the missing provider.
+    expect(await Promise.all(statuses)).toEqual([503, 401, 401, 503]);
+  });
 
-  it(
-    'calls that overlap each get their own verdict',
-    never(async () => {
-      const [one, other] = gateways as [TestGateway, TestGateway];
-      const keys = Array.from({ length: 60 }, (_, i) =>
-        i % 3 === 0 ? one.key : i % 3 === 1 ? other.key : 'x',
-      );
-      const statuses = await Promise.all(keys.map((key) => statusOf(one, key)));
-      expect(statuses).toEqual(keys.map((key) => (key === one.key ? 503 : 401)));
-    }),
-  );
+  never('calls that overlap each get their own verdict', async () => {
+    const [one, other] = gateways as [TestGateway, TestGateway];
+    const keys = Array.from({ length: 60 }, (_, i) =>
+      i % 3 === 0 ? one.key : i % 3 === 1 ? other.key : 'x',
+    );
+    const statuses = await Promise.all(keys.map((key) => statusOf(one, key)));
+    expect(statuses).toEqual(keys.map((key) => (key === one.key ? 503 : 401)));
+  });
 });
 
 describe('unknown keys', () => {
@@ -273,19 +264,16 @@ describe('unknown keys', () => {
     expect(statuses).toEqual(keys.map(() => 200));
   });
 
-  it(
-    'takes none of a million near misses for a key',
-    never(() => {
-      const key = generateKey();
-      const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-      let accepted = 0;
-      for (let i = 0; i < 1_000_000; i++) {
-        // One character changed, at each place in turn: CRC-32 finds every single change.
-        const at = 4 + (i % 38);
-        const letter = alphabet[(alphabet.indexOf(key[at]!) + 1 + (Math.floor(i / 38) % 61)) % 62]!;
-        if (isWellFormedKey(key.slice(0, at) + letter + key.slice(at + 1))) accepted++;
-      }
-      expect(accepted).toBe(0);
-    }),
-  );
+  never('takes none of a million near misses for a key', () => {
+    const key = generateKey();
+    const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+    let accepted = 0;
+    for (let i = 0; i < 1_000_000; i++) {
+      // One character changed, at each place in turn: CRC-32 finds every single change.
+      const at = 4 + (i % 38);
+      const letter = alphabet[(alphabet.indexOf(key[at]!) + 1 + (Math.floor(i / 38) % 61)) % 62]!;
+      if (isWellFormedKey(key.slice(0, at) + letter + key.slice(at + 1))) accepted++;
+    }
+    expect(accepted).toBe(0);
+  });
 });

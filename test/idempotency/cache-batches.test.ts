@@ -207,17 +207,14 @@ it('stores all others if one response cannot be encrypted', async () => {
   expect(hits).toEqual(responses.map((response) => (response === failing ? null : response)));
 });
 
-it(
-  'identifies a request by all of its bytes, whether they are hashed at once or not',
-  never(() => {
-    const hashed = [1_000, 100_000].map((bytes) => {
-      const body = Buffer.alloc(bytes, 'x');
-      const whole = Buffer.concat([Buffer.from(`response cache 2\x002\0é\0${bytes}\0`), body]);
-      return [cacheId(['é', body]), createHash('sha256').update(whole).digest()];
-    });
-    for (const [id, expected] of hashed) expect(id).toEqual(expected);
-  }),
-);
+never('identifies a request by all of its bytes, whether they are hashed at once or not', () => {
+  const hashed = [1_000, 100_000].map((bytes) => {
+    const body = Buffer.alloc(bytes, 'x');
+    const whole = Buffer.concat([Buffer.from(`response cache 2\x002\0é\0${bytes}\0`), body]);
+    return [cacheId(['é', body]), createHash('sha256').update(whole).digest()];
+  });
+  for (const [id, expected] of hashed) expect(id).toEqual(expected);
+});
 
 it('stores what waits for others before the process stops', async () => {
   const stopping = await asReplica();

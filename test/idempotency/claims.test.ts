@@ -29,28 +29,25 @@ const query = (sql: string) => wire.gateway.database.query<Record<string, unknow
 const holder = (id = randomBytes(32)) => ({ id, callId: randomUUID() });
 const claim = (of: ReturnType<typeof holder>) => records.claim(of, randomUUID());
 
-it(
-  'who has lost a claim can neither store nor end nor keep that of the next',
-  never(async () => {
-    const old = holder();
-    expect(await claim(old)).toBe(true);
-    await query("UPDATE idempotency_record SET expires_at = now(), lease_until = now() + interval '1 hour'");
-    const next = holder(old.id);
-    // What has expired and runs still does not give way.
-    expect(await claim(next)).toBe(false);
-    await query('UPDATE idempotency_record SET lease_until = now()');
-    expect(await claim(next)).toBe(true);
-    const before = await query('SELECT * FROM idempotency_record');
-    expect(await records.store(old, Buffer.from('old'))).toBe(false);
-    await records.release([old]);
-    await records.abandon([old]);
-    await records.renew([old]);
-    expect(await query('SELECT * FROM idempotency_record')).toEqual(before);
-    expect(await records.store(next, Buffer.from('next'))).toBe(true);
-    await records.release([next]);
-    expect((await records.read(next.id))?.response.toString()).toBe('next');
-  }),
-);
+never('who has lost a claim can neither store nor end nor keep that of the next', async () => {
+  const old = holder();
+  expect(await claim(old)).toBe(true);
+  await query("UPDATE idempotency_record SET expires_at = now(), lease_until = now() + interval '1 hour'");
+  const next = holder(old.id);
+  // What has expired and runs still does not give way.
+  expect(await claim(next)).toBe(false);
+  await query('UPDATE idempotency_record SET lease_until = now()');
+  expect(await claim(next)).toBe(true);
+  const before = await query('SELECT * FROM idempotency_record');
+  expect(await records.store(old, Buffer.from('old'))).toBe(false);
+  await records.release([old]);
+  await records.abandon([old]);
+  await records.renew([old]);
+  expect(await query('SELECT * FROM idempotency_record')).toEqual(before);
+  expect(await records.store(next, Buffer.from('next'))).toBe(true);
+  await records.release([next]);
+  expect((await records.read(next.id))?.response.toString()).toBe('next');
+});
 
 it.each(['when it failed', 'only later'])(
   'a claim that Postgres took although it failed is undone: %s',
@@ -114,21 +111,18 @@ it('a call that outlasts its lease keeps it, and gives its duplicate the respons
   wire.provider.script = script;
 });
 
-it(
-  'a response that cannot be encrypted is not stored',
-  never(async () => {
-    jest.spyOn(wire.gateway.gateway.app.get(ResponseCipher), 'seal').mockImplementationOnce(() => {
-      throw new RangeError('no memory');
-    });
-    const before = wire.provider.requests.length;
-    const headers = [auth, 'Idempotency-Key: unsealed'];
-    for (const replayed of [undefined, undefined, 'true']) {
-      const reply = await once(wire.gateway, headers);
-      expect([reply.status, reply.header('idempotent-replayed')]).toEqual([200, replayed]);
-    }
-    expect(wire.provider.requests.length - before).toBe(2);
-  }),
-);
+never('a response that cannot be encrypted is not stored', async () => {
+  jest.spyOn(wire.gateway.gateway.app.get(ResponseCipher), 'seal').mockImplementationOnce(() => {
+    throw new RangeError('no memory');
+  });
+  const before = wire.provider.requests.length;
+  const headers = [auth, 'Idempotency-Key: unsealed'];
+  for (const replayed of [undefined, undefined, 'true']) {
+    const reply = await once(wire.gateway, headers);
+    expect([reply.status, reply.header('idempotent-replayed')]).toEqual([200, replayed]);
+  }
+  expect(wire.provider.requests.length - before).toBe(2);
+});
 
 it.each([
   ['is of no use later', answer('500 No', [])],

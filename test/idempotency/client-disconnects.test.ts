@@ -46,9 +46,9 @@ function inTwoParts(first = 'data: {"usage":{"prompt_tokens":5,"completion_token
   return goOn;
 }
 
-it.each(['before the head', 'amid the response'])(
+never.each(['before the head', 'amid the response'])(
   'a client that leaves %s finds the whole response later',
-  never(async (when) => {
+  async (when) => {
     const goOn = deferred();
     const sse =
       'data: {"object":"chat.completion.chunk","usage":{"prompt_tokens":5,"completion_tokens":6}}\n\n';
@@ -78,36 +78,33 @@ it.each(['before the head', 'amid the response'])(
       6,
     ]);
     await rowOf('replayed');
-  }),
+  },
 );
 
-it(
-  'a client that leaves in the moment in which the response ends finds it later',
-  never(async () => {
-    for (let round = 0; round < 20; round++) {
-      headers = [auth, `Idempotency-Key: leaves-${++names}`];
-      before = wire.provider.requests.length;
-      const client = await open(wire.gateway, headers);
-      const seen = deferred();
-      wire.provider.script = async (req) => {
-        await req.body;
-        seen.resolve();
-        await Promise.resolve();
-        // The gateway sees both in one turn of its event loop.
-        if (round % 2 === 0) client.reset();
-        req.socket.write(answer('200 OK', [], 'all of it'));
-        if (round % 2 === 1) client.reset();
-      };
-      await seen.promise;
-      const repeat = await once(wire.gateway, headers);
-      expect([repeat.body.toString(), repeat.header('idempotent-replayed'), calls()]).toEqual([
-        'all of it',
-        'true',
-        1,
-      ]);
-    }
-  }),
-);
+never('a client that leaves in the moment in which the response ends finds it later', async () => {
+  for (let round = 0; round < 20; round++) {
+    headers = [auth, `Idempotency-Key: leaves-${++names}`];
+    before = wire.provider.requests.length;
+    const client = await open(wire.gateway, headers);
+    const seen = deferred();
+    wire.provider.script = async (req) => {
+      await req.body;
+      seen.resolve();
+      await Promise.resolve();
+      // The gateway sees both in one turn of its event loop.
+      if (round % 2 === 0) client.reset();
+      req.socket.write(answer('200 OK', [], 'all of it'));
+      if (round % 2 === 1) client.reset();
+    };
+    await seen.promise;
+    const repeat = await once(wire.gateway, headers);
+    expect([repeat.body.toString(), repeat.header('idempotent-replayed'), calls()]).toEqual([
+      'all of it',
+      'true',
+      1,
+    ]);
+  }
+});
 
 it('a client that leaves while an empty response waits for the disk finds it later', async () => {
   const strict = await Wire.start({ JOURNAL_FSYNC_MS: '0' });

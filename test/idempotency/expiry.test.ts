@@ -42,32 +42,29 @@ describe('expiry', () => {
     expect((await once(wire.gateway, headers, 'two')).header('idempotent-replayed')).toBe('true');
   });
 
-  it(
-    'what has expired is deleted, in steps; what runs or lasts is not',
-    never(async () => {
-      await query('TRUNCATE idempotency_record');
-      const at = (age: string, lease: string) =>
-        `now() - interval '${age}', now() - interval '${lease}' FROM generate_series(1, 1100) n`;
-      const insert = (name: string, times: string) =>
-        query(
-          `INSERT INTO idempotency_record (id, key_id, call_id, expires_at, lease_until)
+  never('what has expired is deleted, in steps; what runs or lasts is not', async () => {
+    await query('TRUNCATE idempotency_record');
+    const at = (age: string, lease: string) =>
+      `now() - interval '${age}', now() - interval '${lease}' FROM generate_series(1, 1100) n`;
+    const insert = (name: string, times: string) =>
+      query(
+        `INSERT INTO idempotency_record (id, key_id, call_id, expires_at, lease_until)
        SELECT ('\\x' || md5('${name}' || n))::bytea, gen_random_uuid(), gen_random_uuid(), ${times}`,
-        );
-      await insert('expired', at('1 minute', '1 day'));
-      await insert('running', at('1 minute', '-1 hour'));
-      await insert('lasting', at('-1 hour', '1 day'));
-      await stored().onSweep();
-      expect(
-        await query(
-          'SELECT expires_at < now() AS expired, count(*)::int FROM idempotency_record GROUP BY 1 ORDER BY 1',
-        ),
-      ).toEqual([
-        { expired: false, count: 1100 },
-        { expired: true, count: 1100 },
-      ]);
-      await query('TRUNCATE idempotency_record');
-    }),
-  );
+      );
+    await insert('expired', at('1 minute', '1 day'));
+    await insert('running', at('1 minute', '-1 hour'));
+    await insert('lasting', at('-1 hour', '1 day'));
+    await stored().onSweep();
+    expect(
+      await query(
+        'SELECT expires_at < now() AS expired, count(*)::int FROM idempotency_record GROUP BY 1 ORDER BY 1',
+      ),
+    ).toEqual([
+      { expired: false, count: 1100 },
+      { expired: true, count: 1100 },
+    ]);
+    await query('TRUNCATE idempotency_record');
+  });
 
   it('past its share a key has its calls made and not kept, as they say, and others theirs kept', async () => {
     const other = `Authorization: Bearer ${await wire.gateway.createKey({ idempotency: 'replay' })}`;
@@ -142,19 +139,16 @@ describe('expiry', () => {
     await replica.stop();
   });
 
-  it(
-    'a response moved to another record does not open there',
-    never(async () => {
-      const [one, two] = ['moved-1', 'moved-2'].map((name) => [auth, `Idempotency-Key: ${name}`]);
-      await query('TRUNCATE idempotency_record');
-      await once(wire.gateway, one!, 'one');
-      await once(wire.gateway, two!, 'one');
-      await allStored();
-      await query(
-        'UPDATE idempotency_record a SET answer = b.answer, call_id = b.call_id FROM idempotency_record b WHERE a.id <> b.id',
-      );
-      for (const headers of [one!, two!])
-        wire.expectRejection(await once(wire.gateway, headers, 'one'), 409, 'idempotency_outcome_unknown');
-    }),
-  );
+  never('a response moved to another record does not open there', async () => {
+    const [one, two] = ['moved-1', 'moved-2'].map((name) => [auth, `Idempotency-Key: ${name}`]);
+    await query('TRUNCATE idempotency_record');
+    await once(wire.gateway, one!, 'one');
+    await once(wire.gateway, two!, 'one');
+    await allStored();
+    await query(
+      'UPDATE idempotency_record a SET answer = b.answer, call_id = b.call_id FROM idempotency_record b WHERE a.id <> b.id',
+    );
+    for (const headers of [one!, two!])
+      wire.expectRejection(await once(wire.gateway, headers, 'one'), 409, 'idempotency_outcome_unknown');
+  });
 });

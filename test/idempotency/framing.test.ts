@@ -133,41 +133,32 @@ it('bytes outside ASCII in reason and headers come again as they came first', as
   expect(calls()).toBe(1);
 });
 
-it(
-  'no header that holds the secret of the provider is kept',
-  never(async () => {
-    wire.provider.script = async (req) => {
-      await req.body;
-      const secret = req.headers.find(([name]) => name === 'Authorization')![1].slice('Bearer '.length);
-      req.socket.write(answer('200 OK', [`Content-Echo: ${secret}`, `X-Request-Id: ${secret}`], 'ok'));
-    };
-    for (let i = 0; i < 2; i++) {
-      const reply = await once(wire.gateway, headers);
-      expect([reply.header('content-echo'), reply.header('x-request-id')]).toEqual([undefined, undefined]);
-    }
-  }),
-);
+never('no header that holds the secret of the provider is kept', async () => {
+  wire.provider.script = async (req) => {
+    await req.body;
+    const secret = req.headers.find(([name]) => name === 'Authorization')![1].slice('Bearer '.length);
+    req.socket.write(answer('200 OK', [`Content-Echo: ${secret}`, `X-Request-Id: ${secret}`], 'ok'));
+  };
+  for (let i = 0; i < 2; i++) {
+    const reply = await once(wire.gateway, headers);
+    expect([reply.header('content-echo'), reply.header('x-request-id')]).toEqual([undefined, undefined]);
+  }
+});
 
-it(
-  'a response without a body that announces one is given again without one',
-  never(async () => {
-    wire.provider.script = async (req) => {
-      await req.body;
-      req.socket.write('HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n');
-    };
-    const client = await RawClient.connect(wire.gateway.port);
-    for (let i = 0; i < 3; i++) {
-      client.send(request(CHAT, headers, '{}'));
-      const reply = await client.answer();
-      expect([reply.status, reply.header('idempotent-replayed')]).toEqual([
-        304,
-        i === 0 ? undefined : 'true',
-      ]);
-    }
-    client.destroy();
-    expect(calls()).toBe(1);
-  }),
-);
+never('a response without a body that announces one is given again without one', async () => {
+  wire.provider.script = async (req) => {
+    await req.body;
+    req.socket.write('HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n');
+  };
+  const client = await RawClient.connect(wire.gateway.port);
+  for (let i = 0; i < 3; i++) {
+    client.send(request(CHAT, headers, '{}'));
+    const reply = await client.answer();
+    expect([reply.status, reply.header('idempotent-replayed')]).toEqual([304, i === 0 ? undefined : 'true']);
+  }
+  client.destroy();
+  expect(calls()).toBe(1);
+});
 
 it('a retry is held to the same bounds as a first call', async () => {
   await once(wire.gateway, headers, 'body');

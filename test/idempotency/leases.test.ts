@@ -101,23 +101,20 @@ describe('leases', () => {
     expect(await query('SELECT DISTINCT xmax::text FROM idempotency_record')).toEqual([{ xmax: '0' }]);
   });
 
-  it(
-    'a call that runs for longer than a record lasts is not made again',
-    never(async () => {
-      const [client] = await running('long');
-      await query(
-        "UPDATE idempotency_record SET expires_at = now() - interval '1 second' WHERE answer IS NULL",
-      );
-      const duplicate = await waitingDuplicate('long');
-      goOn.resolve();
-      for (const one of [client!, duplicate]) expect((await one.answer()).status).toBe(200);
-      expect(wire.provider.requests.length).toBe(1);
-    }),
-  );
+  never('a call that runs for longer than a record lasts is not made again', async () => {
+    const [client] = await running('long');
+    await query(
+      "UPDATE idempotency_record SET expires_at = now() - interval '1 second' WHERE answer IS NULL",
+    );
+    const duplicate = await waitingDuplicate('long');
+    goOn.resolve();
+    for (const one of [client!, duplicate]) expect((await one.answer()).status).toBe(200);
+    expect(wire.provider.requests.length).toBe(1);
+  });
 
-  it.each(['200 OK', '500 No'])(
+  never.each(['200 OK', '500 No'])(
     'a record that another call has taken over is not ended by %s',
-    never(async (late) => {
+    async (late) => {
       status = late;
       await query('TRUNCATE idempotency_record');
       const [client] = await running('taken');
@@ -136,7 +133,7 @@ describe('leases', () => {
         409,
         'idempotency_outcome_unknown',
       );
-    }),
+    },
   );
 });
 

@@ -45,31 +45,25 @@ it.each([401, 402, 403, 408, 409, 429, 500, 502, 503, 529])(
   },
 );
 
-it.each([200, 201, 204, 302, 400, 404, 413, 422])(
-  'a retry after %d gets the same',
-  never(async (status) => {
-    respond(status === 204 ? 'HTTP/1.1 204 No Content\r\n\r\n' : answer(`${status} X`, [], 'x'));
-    const first = await once(wire.gateway, headers);
-    expect(essence(await once(wire.gateway, headers))).toEqual(essence(first));
-    expect(calls()).toBe(1);
-  }),
-);
+never.each([200, 201, 204, 302, 400, 404, 413, 422])('a retry after %d gets the same', async (status) => {
+  respond(status === 204 ? 'HTTP/1.1 204 No Content\r\n\r\n' : answer(`${status} X`, [], 'x'));
+  const first = await once(wire.gateway, headers);
+  expect(essence(await once(wire.gateway, headers))).toEqual(essence(first));
+  expect(calls()).toBe(1);
+});
 
-it.each([
+never.each([
   ['amid a length', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'],
   ['amid chunks', `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('half').toString()}`],
-])(
-  'a response cut %s is not kept',
-  never(async (_, bytes) => {
-    respond(bytes, true);
-    const client = await open(wire.gateway, headers);
-    await client.head();
-    await client.closed;
-    respond(answer('200 OK', [], 'whole'));
-    expect((await once(wire.gateway, headers)).body.toString()).toBe('whole');
-    expect(calls()).toBe(2);
-  }),
-);
+])('a response cut %s is not kept', async (_, bytes) => {
+  respond(bytes, true);
+  const client = await open(wire.gateway, headers);
+  await client.head();
+  await client.closed;
+  respond(answer('200 OK', [], 'whole'));
+  expect((await once(wire.gateway, headers)).body.toString()).toBe('whole');
+  expect(calls()).toBe(2);
+});
 
 it.each([
   ['an error', '500 No', false],
@@ -184,19 +178,16 @@ it('a call rejected before it was forwarded leaves nothing', async () => {
   expect(calls()).toBe(1);
 });
 
-it(
-  'calls that follow each other on one connection keep their own responses',
-  never(async () => {
-    wire.provider.script = async (req) => {
-      const { bytes } = await req.body;
-      req.socket.write(answer('200 OK', [], bytes));
-    };
-    const client = await open(wire.gateway, [...headers.slice(0, 1), 'Idempotency-Key: pipe-1'], 'one');
-    client.send(request(CHAT, [auth, 'Idempotency-Key: pipe-2'], 'two'));
-    client.send(request(CHAT, [auth, 'Idempotency-Key: pipe-1'], 'one'));
-    const replies = [await client.answer(), await client.answer(), await client.answer()];
-    client.destroy();
-    expect(replies.map(({ body }) => body.toString())).toEqual(['one', 'two', 'one']);
-    expect(calls()).toBe(2);
-  }),
-);
+never('calls that follow each other on one connection keep their own responses', async () => {
+  wire.provider.script = async (req) => {
+    const { bytes } = await req.body;
+    req.socket.write(answer('200 OK', [], bytes));
+  };
+  const client = await open(wire.gateway, [...headers.slice(0, 1), 'Idempotency-Key: pipe-1'], 'one');
+  client.send(request(CHAT, [auth, 'Idempotency-Key: pipe-2'], 'two'));
+  client.send(request(CHAT, [auth, 'Idempotency-Key: pipe-1'], 'one'));
+  const replies = [await client.answer(), await client.answer(), await client.answer()];
+  client.destroy();
+  expect(replies.map(({ body }) => body.toString())).toEqual(['one', 'two', 'one']);
+  expect(calls()).toBe(2);
+});

@@ -23,7 +23,7 @@ describe('rejections', () => {
     `Authorization: Bearer ${await wire.gateway.createKey(properties)}`;
   const calls = () => wire.provider.requests.length;
 
-  it.each([
+  never.each([
     ['empty', ''],
     ['a space within', 'a b'],
     ['256 characters', 'x'.repeat(256)],
@@ -33,16 +33,13 @@ describe('rejections', () => {
     ['a closed quote and more', '"abc"d'],
     ['a lone backslash in quotes', '"a\\b"'],
     ['bytes outside ASCII', 'caf\xe9'],
-  ])(
-    'rejects a key that is malformed: %s',
-    never(async (_, value) => {
-      const before = calls();
-      const reply = await once(wire.gateway, [auth, `Idempotency-Key: ${value}`]);
-      wire.expectRejection(reply, 400, 'invalid_idempotency_key');
-      expect(reply.header('x-should-retry')).toBe('false');
-      expect(calls()).toBe(before);
-    }),
-  );
+  ])('rejects a key that is malformed: %s', async (_, value) => {
+    const before = calls();
+    const reply = await once(wire.gateway, [auth, `Idempotency-Key: ${value}`]);
+    wire.expectRejection(reply, 400, 'invalid_idempotency_key');
+    expect(reply.header('x-should-retry')).toBe('false');
+    expect(calls()).toBe(before);
+  });
 
   it('rejects two keys on one call', async () => {
     const reply = await once(wire.gateway, [auth, 'Idempotency-Key: a', 'Idempotency-Key: b']);
@@ -60,49 +57,40 @@ describe('rejections', () => {
     },
   );
 
-  it(
-    'rejects a retry with another body, and keeps the response for the right one',
-    never(async () => {
-      const headers = [auth, 'Idempotency-Key: mismatch'];
-      await once(wire.gateway, headers, '{"a":1}');
-      const before = calls();
-      for (const body of ['{"a": 1}', '', '{"a":1}\n', 'x'.repeat(300_000)]) {
-        const reply = await once(wire.gateway, headers, body);
-        wire.expectRejection(reply, 422, 'idempotency_mismatch');
-        expect(reply.header('x-should-retry')).toBe('false');
-      }
-      const chunked = [...headers, 'Transfer-Encoding: chunked'];
-      expect((await once(wire.gateway, chunked, '3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n')).body.toString()).toBe(
-        '{"a":1}',
-      );
-      expect(calls()).toBe(before);
-      // A rejection is no call: only responses leave rows.
-      const rows = await wire.gateway.database.query(
-        "SELECT count(*)::int AS rows FROM request_log WHERE idempotency_key = 'mismatch' AND status = 422",
-      );
-      expect(rows).toEqual([{ rows: 0 }]);
-    }),
-  );
+  never('rejects a retry with another body, and keeps the response for the right one', async () => {
+    const headers = [auth, 'Idempotency-Key: mismatch'];
+    await once(wire.gateway, headers, '{"a":1}');
+    const before = calls();
+    for (const body of ['{"a": 1}', '', '{"a":1}\n', 'x'.repeat(300_000)]) {
+      const reply = await once(wire.gateway, headers, body);
+      wire.expectRejection(reply, 422, 'idempotency_mismatch');
+      expect(reply.header('x-should-retry')).toBe('false');
+    }
+    const chunked = [...headers, 'Transfer-Encoding: chunked'];
+    expect((await once(wire.gateway, chunked, '3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n')).body.toString()).toBe(
+      '{"a":1}',
+    );
+    expect(calls()).toBe(before);
+    // A rejection is no call: only responses leave rows.
+    const rows = await wire.gateway.database.query(
+      "SELECT count(*)::int AS rows FROM request_log WHERE idempotency_key = 'mismatch' AND status = 422",
+    );
+    expect(rows).toEqual([{ rows: 0 }]);
+  });
 
-  it(
-    'never shows one key the responses of another, of its own team or another',
-    never(async () => {
-      await wire.gateway.admin('POST', '/teams', { name: 'other' });
-      const others = [
-        await key({ idempotency: 'replay', endpoints: 'all' }),
-        await key({ idempotency: 'replay', endpoints: 'all', team: 'other' }),
-      ];
-      const before = calls();
-      for (const [i, own] of [auth, ...others].entries()) {
-        const reply = await once(wire.gateway, [own, 'Idempotency-Key: shared'], `body ${i}`);
-        expect([reply.body.toString(), reply.header('idempotent-replayed')]).toEqual([
-          `body ${i}`,
-          undefined,
-        ]);
-      }
-      expect(calls()).toBe(before + 3);
-    }),
-  );
+  never('never shows one key the responses of another, of its own team or another', async () => {
+    await wire.gateway.admin('POST', '/teams', { name: 'other' });
+    const others = [
+      await key({ idempotency: 'replay', endpoints: 'all' }),
+      await key({ idempotency: 'replay', endpoints: 'all', team: 'other' }),
+    ];
+    const before = calls();
+    for (const [i, own] of [auth, ...others].entries()) {
+      const reply = await once(wire.gateway, [own, 'Idempotency-Key: shared'], `body ${i}`);
+      expect([reply.body.toString(), reply.header('idempotent-replayed')]).toEqual([`body ${i}`, undefined]);
+    }
+    expect(calls()).toBe(before + 3);
+  });
 
   it('is scoped to path and query as they were sent', async () => {
     const before = calls();

@@ -14,9 +14,9 @@ afterAll(() => wire.stop());
 
 const KEY = (value: string) => [auth, `Idempotency-Key: ${value}`];
 
-it(
+never(
   'gives a retry the status, content headers and body of the first, byte for byte, and makes no second call',
-  never(async () => {
+  async () => {
     const body = Buffer.from([0, 255, 13, 10, 128, ...Buffer.from('{"not json'), 0]);
     wire.provider.script = async (req) => {
       await req.body;
@@ -45,7 +45,7 @@ it(
     ]);
     expect(repeat.head.split('\r\n')[0]).toBe('HTTP/1.1 201 Made It');
     expect(repeat.header('x-gateway-request-id')).not.toBe(first.header('x-gateway-request-id'));
-  }),
+  },
 );
 
 it.each(['302 Found', '307 Temporary Redirect', '201 Created'])(
@@ -95,49 +95,46 @@ it('gives the events of a stream again, as one body', async () => {
   expect(repeat.header('idempotent-replayed')).toBe('true');
 });
 
-it(
-  'leaves a row for each replay, without the tokens of the first',
-  never(async () => {
-    const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
-    wire.provider.script = async (req) => {
-      await req.body;
-      const body = JSON.stringify({ object: 'chat.completion', model: 'm-1', usage });
-      req.socket.write(answer('200 OK', ['Content-Type: application/json'], body));
-    };
-    const first = await once(wire.gateway, KEY('rows'), '{"model":"m-1"}');
-    const repeat = await once(wire.gateway, KEY('rows'), '{"model":"m-1"}');
-    const rows = await Promise.all(
-      [first, repeat].map((reply) => wire.gateway.row(reply.header('x-gateway-request-id')!)),
-    );
-    const shown = ({
-      outcome,
-      status,
-      model,
-      prompt_tokens,
-      completion_tokens,
-      request_bytes,
-      response_bytes,
-    }: LogRowView) => ({
-      outcome,
-      status,
-      model,
-      prompt_tokens,
-      completion_tokens,
-      request_bytes: Number(request_bytes),
-      response_bytes: Number(response_bytes),
-    });
-    const common = { status: 200, model: 'm-1', request_bytes: 15, response_bytes: first.body.length };
-    expect(rows.map(shown)).toEqual([
-      { ...common, outcome: 'completed', prompt_tokens: 3, completion_tokens: 4 },
-      { ...common, outcome: 'replayed', prompt_tokens: null, completion_tokens: null },
-    ]);
-    const sums = await wire.gateway.database.query(
-      'SELECT sum(prompt_tokens)::int AS prompt FROM usage_by_model_day WHERE model = $1',
-      ['m-1'],
-    );
-    expect(sums).toEqual([{ prompt: 3 }]);
-  }),
-);
+never('leaves a row for each replay, without the tokens of the first', async () => {
+  const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
+  wire.provider.script = async (req) => {
+    await req.body;
+    const body = JSON.stringify({ object: 'chat.completion', model: 'm-1', usage });
+    req.socket.write(answer('200 OK', ['Content-Type: application/json'], body));
+  };
+  const first = await once(wire.gateway, KEY('rows'), '{"model":"m-1"}');
+  const repeat = await once(wire.gateway, KEY('rows'), '{"model":"m-1"}');
+  const rows = await Promise.all(
+    [first, repeat].map((reply) => wire.gateway.row(reply.header('x-gateway-request-id')!)),
+  );
+  const shown = ({
+    outcome,
+    status,
+    model,
+    prompt_tokens,
+    completion_tokens,
+    request_bytes,
+    response_bytes,
+  }: LogRowView) => ({
+    outcome,
+    status,
+    model,
+    prompt_tokens,
+    completion_tokens,
+    request_bytes: Number(request_bytes),
+    response_bytes: Number(response_bytes),
+  });
+  const common = { status: 200, model: 'm-1', request_bytes: 15, response_bytes: first.body.length };
+  expect(rows.map(shown)).toEqual([
+    { ...common, outcome: 'completed', prompt_tokens: 3, completion_tokens: 4 },
+    { ...common, outcome: 'replayed', prompt_tokens: null, completion_tokens: null },
+  ]);
+  const sums = await wire.gateway.database.query(
+    'SELECT sum(prompt_tokens)::int AS prompt FROM usage_by_model_day WHERE model = $1',
+    ['m-1'],
+  );
+  expect(sums).toEqual([{ prompt: 3 }]);
+});
 
 it('passes the header on to the provider as it came', async () => {
   wire.provider.script = async (req) => {

@@ -9,16 +9,16 @@ beforeAll(async () => {
 });
 afterAll(() => limited.stop());
 
-it.each(['/v1/chat/completions', '/v1/messages'])(
+never.each(['/v1/chat/completions', '/v1/messages'])(
   'whoever a budget rejects on %s reads whom to ask',
-  never(async (path) => {
+  async (path) => {
     const key = await limited.createKey({ budgets: [{ usd: '0', period: 'total' }] });
     const { status, error } = await limited.send(key, { model: 'm', messages: [] }, path);
     expect([status, error.message]).toEqual([
       402,
       `The total budget of this gateway key is spent: $0.00 of $0.00. It does not reset by itself. ${HELP}`,
     ]);
-  }),
+  },
 );
 
 it('a rate, which resets within a minute, does not say it', async () => {

@@ -90,9 +90,9 @@ describe.each([
     expect(byAll).toBeGreaterThan(BUDGET - CENT);
   });
 
-  it(
+  never(
     'counts to the billionth of a dollar what the log has, also after two of four processes were killed',
-    never(async () => {
+    async () => {
       const rule = await addRule(database, 'usd', 'month', 100n * BUDGET, { ...columns });
       const team = await addRule(database, 'usd', 'total', 100n * BUDGET, { scope: 'team', scope_id: TEAM });
       const folders = await Promise.all(
@@ -130,6 +130,6 @@ describe.each([
       expect(charged).toBeGreaterThan(0n);
       expect(await meterOf(database, rule)).toMatchObject({ spent: charged, held: 0n });
       expect(await meterOf(database, team)).toMatchObject({ spent: charged, held: 0n });
-    }),
+    },
   );
 });

@@ -72,53 +72,44 @@ it('are others in another period, for late calls too', () => {
   expect(meters.for(set, SUBJECTS, BOTH, 2 * DAY)).toBeNull();
 });
 
-it(
-  'are others once one of them was forgotten, so that what is used is counted by one meter',
-  never(() => {
-    const now = performance.now();
-    const first = meters.for(set, SUBJECTS, BOTH, 1)!;
-    first.tokens[0]!.take(7, now + 10_000);
-    meters.forget(now + 10_000);
-    const next = meters.for(set, SUBJECTS, BOTH, 1)!;
-    expect(next.tokens[0]).toBe(first.tokens[0]);
-    expect(next.usd[0]).not.toBe(first.usd[0]);
-    expect(meters.find('usd', '', 0)).toBe(next.usd[0]);
-  }),
-);
+never('are others once one of them was forgotten, so that what is used is counted by one meter', () => {
+  const now = performance.now();
+  const first = meters.for(set, SUBJECTS, BOTH, 1)!;
+  first.tokens[0]!.take(7, now + 10_000);
+  meters.forget(now + 10_000);
+  const next = meters.for(set, SUBJECTS, BOTH, 1)!;
+  expect(next.tokens[0]).toBe(first.tokens[0]);
+  expect(next.usd[0]).not.toBe(first.usd[0]);
+  expect(meters.find('usd', '', 0)).toBe(next.usd[0]);
+});
 
-it(
-  'count exactly what a number holds, and do not use what they are granted beyond that',
-  never(() => {
-    const [meter] = meters.for(set, SUBJECTS, BOTH, 1)!.usd;
-    const grant = (total: string) => meter!.apply({ ...RESULT, total }, 0);
-    meter!.entry(0, 0);
-    grant(String(2n ** 60n));
-    expect(meter!.available(0)).toBe(Number.MAX_SAFE_INTEGER);
-    meter!.take(1, 0);
-    expect(meter!.available(0)).toBe(Number.MAX_SAFE_INTEGER - 1);
-    // What Postgres is told to be held: the rest is free again.
-    expect(meter!.entry(0, 0)).toMatchObject({ used: '1', kept: '9007199254740991' });
-    // Postgres takes no number with an exponent, and no larger bigint.
-    for (let i = 0; i < 2_000; i++) meter!.take(Number.MAX_SAFE_INTEGER, 0);
-    expect(meter!.entry(0, 0)).toMatchObject({ used: '9007199254740991' });
-  }),
-);
+never('count exactly what a number holds, and do not use what they are granted beyond that', () => {
+  const [meter] = meters.for(set, SUBJECTS, BOTH, 1)!.usd;
+  const grant = (total: string) => meter!.apply({ ...RESULT, total }, 0);
+  meter!.entry(0, 0);
+  grant(String(2n ** 60n));
+  expect(meter!.available(0)).toBe(Number.MAX_SAFE_INTEGER);
+  meter!.take(1, 0);
+  expect(meter!.available(0)).toBe(Number.MAX_SAFE_INTEGER - 1);
+  // What Postgres is told to be held: the rest is free again.
+  expect(meter!.entry(0, 0)).toMatchObject({ used: '1', kept: '9007199254740991' });
+  // Postgres takes no number with an exponent, and no larger bigint.
+  for (let i = 0; i < 2_000; i++) meter!.take(Number.MAX_SAFE_INTEGER, 0);
+  expect(meter!.entry(0, 0)).toMatchObject({ used: '9007199254740991' });
+});
 
-it.each([
+never.each([
   ['less', 4],
   ['more', 25],
-])(
-  'give up what a call has cost, where it was %s than it had reserved',
-  never((_, cost: number) => {
-    const [meter] = meters.for(set, SUBJECTS, BOTH, 1)!.usd;
-    meter!.entry(0, 0);
-    meter!.apply({ ...RESULT, total: '100' }, 0);
-    meter!.take(10, 0);
-    meter!.ended(10, 0);
-    meter!.settled(10, cost, 0);
-    expect(meter!.entry(0, 0)).toMatchObject({ used: '0', kept: String(100 - cost) });
-  }),
-);
+])('give up what a call has cost, where it was %s than it had reserved', (_, cost: number) => {
+  const [meter] = meters.for(set, SUBJECTS, BOTH, 1)!.usd;
+  meter!.entry(0, 0);
+  meter!.apply({ ...RESULT, total: '100' }, 0);
+  meter!.take(10, 0);
+  meter!.ended(10, 0);
+  meter!.settled(10, cost, 0);
+  expect(meter!.entry(0, 0)).toMatchObject({ used: '0', kept: String(100 - cost) });
+});
 
 it('are filled in one exchange once one of them is low', () => {
   const of = meters.for(set, SUBJECTS, BOTH, 1)!;
@@ -146,23 +137,17 @@ it('are filled in one exchange once one of them is low', () => {
   expect(requested).toEqual(['usd', 'tokens']);
 });
 
-it.each([
+never.each([
   [0, '0.000000000'],
   [1, '0.000000001'],
   [1_234_567_890, '1.234567890'],
   [Number.MAX_SAFE_INTEGER, '9007199.254740991'],
-])(
-  'charge %d billionths of a dollar as %s',
-  never((nano, text) => {
-    expect(dollarsOf(nano)).toBe(text);
-    expect(nanoOfCharge(text)).toBe(nano);
-  }),
-);
+])('charge %d billionths of a dollar as %s', (nano, text) => {
+  expect(dollarsOf(nano)).toBe(text);
+  expect(nanoOfCharge(text)).toBe(nano);
+});
 
-it(
-  'read a charge of nothing, and charge nothing that is no count',
-  never(() => {
-    expect(nanoOfCharge('0')).toBe(0);
-    for (const nano of [null, undefined, -1, 0.5, NaN, Infinity, '1']) expect(dollarsOf(nano)).toBeNull();
-  }),
-);
+never('read a charge of nothing, and charge nothing that is no count', () => {
+  expect(nanoOfCharge('0')).toBe(0);
+  for (const nano of [null, undefined, -1, 0.5, NaN, Infinity, '1']) expect(dollarsOf(nano)).toBeNull();
+});

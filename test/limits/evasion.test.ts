@@ -21,9 +21,9 @@ async function send(key: string, method: string, path: string, body: object | nu
   };
 }
 
-it(
+never(
   'charges what was reserved for a stream of Anthropic that the client breaks off before the output is counted',
-  never(async () => {
+  async () => {
     const key = await limited.createKey({
       budgets: [
         { usd: '5', period: 'month' },
@@ -52,7 +52,7 @@ it(
     expect(row).toMatchObject({ outcome: 'client_aborted', prompt_tokens: 10, completion_tokens: null });
     expect(Number(row.charge_usd)).toBeGreaterThan(0.02);
     expect(Number(row.charge_tokens)).toBeGreaterThan(2_000);
-  }),
+  },
 );
 
 it('charges a long stream of unknown usage by its length, after short calls that made it reserve little', async () => {
@@ -81,47 +81,41 @@ it('charges a long stream of unknown usage by its length, after short calls that
   expect(Number(row.charge_tokens)).toBeGreaterThan(300);
 });
 
-it.each([
+never.each([
   ['GET', '/v1/models/m:generateContent', { 'x-http-method-override': 'POST' }],
   ['GET', '/v1/models', { 'x-original-url': '/v1/chat/completions' }],
   ['POST', '/v1/moderations', { 'x-rewrite-url': '/v1/chat/completions' }],
-])(
-  'takes %s %s with %j for no free request',
-  never(async (method, path, headers) => {
-    const body = method === 'GET' ? null : { model: 'm' };
-    const budget = await limited.createKey({ endpoints: 'all', budgets: [{ usd: '0', period: 'day' }] });
-    expect(await send(budget, method, path, body, headers)).toMatchObject({
-      status: 400,
-      code: 'model_not_determined',
-    });
-    const list = await limited.createKey({ endpoints: 'all', models: ['m'] });
-    expect(await send(list, method, path, body, headers)).toMatchObject({
-      status: 400,
-      code: 'model_not_determined',
-    });
-  }),
-);
+])('takes %s %s with %j for no free request', async (method, path, headers) => {
+  const body = method === 'GET' ? null : { model: 'm' };
+  const budget = await limited.createKey({ endpoints: 'all', budgets: [{ usd: '0', period: 'day' }] });
+  expect(await send(budget, method, path, body, headers)).toMatchObject({
+    status: 400,
+    code: 'model_not_determined',
+  });
+  const list = await limited.createKey({ endpoints: 'all', models: ['m'] });
+  expect(await send(list, method, path, body, headers)).toMatchObject({
+    status: 400,
+    code: 'model_not_determined',
+  });
+});
 
-it.each([
+never.each([
   '/openai/deployments/m/chat/completions',
   '/v1beta/models/m:generateContent',
   '/model/m/converse',
   '/v1/projects/p/locations/l/publishers/google/models/m:rawPredict',
-])(
-  'charges the model in the path of %s, whatever model the body names',
-  never(async (path) => {
-    const prices = { catalog: 'default', model: `cheap-${path.length}`, input: '0.001', output: '0.001' };
-    await limited.postern.admin('POST', '/prices', prices);
-    const { id, key } = await limited.issue({ models: ['m'], budgets: [{ usd: '1', period: 'day' }] });
-    const first = await send(key, 'POST', `/p/default${path}`, { model: prices.model });
-    expect(await limited.postern.row(first.id)).toMatchObject({
-      model: 'm',
-      cost_usd: '0.001100000',
-      charge_usd: '0.001100000',
-    });
-    await eventually(async () => (await limitOf(limited.postern, `key=${id}`)).used === '0.0011');
-  }),
-);
+])('charges the model in the path of %s, whatever model the body names', async (path) => {
+  const prices = { catalog: 'default', model: `cheap-${path.length}`, input: '0.001', output: '0.001' };
+  await limited.postern.admin('POST', '/prices', prices);
+  const { id, key } = await limited.issue({ models: ['m'], budgets: [{ usd: '1', period: 'day' }] });
+  const first = await send(key, 'POST', `/p/default${path}`, { model: prices.model });
+  expect(await limited.postern.row(first.id)).toMatchObject({
+    model: 'm',
+    cost_usd: '0.001100000',
+    charge_usd: '0.001100000',
+  });
+  await eventually(async () => (await limitOf(limited.postern, `key=${id}`)).used === '0.0011');
+});
 
 /** Of a provider with paths of its own, whose responses report usage. */
 const UNKNOWN = '/v1/tenants/t/chat/completions';
@@ -151,7 +145,7 @@ describe('with a budget that must never be exceeded, a request reserves', () => 
   /** Output tokens: the longest, if nothing says less. */
   const LONGEST = 131_072;
   const PROMPTS = ['a', 'b', 'c,"]'];
-  it.each<[string, object, number]>([
+  never.each<[string, object, number]>([
     ['/v1/chat/completions', { max_tokens: 1_000 }, 1_000],
     ['/v1/chat/completions', { max_tokens: 1_000, max_completion_tokens: 3_000 }, 3_000],
     ['/v1/chat/completions', { max_output_tokens: 1 }, LONGEST],
@@ -181,22 +175,19 @@ describe('with a budget that must never be exceeded, a request reserves', () => 
     ],
     ['/p/default/openai/responses', { max_output_tokens: 1_000 }, 1_000],
     ['/p/default/model/m/converse', { inferenceConfig: { maxTokens: 900 } }, 900],
-  ])(
-    'at %s with %j %d tokens of output',
-    never(async (path, members, expected) => {
-      limited.provider.script = async ({ body, socket }) => {
-        await body;
-        socket.write(answer('200 OK', JSON_TYPE, '{}'));
-      };
-      const key = await limited.createKey({
-        endpoints: 'all',
-        budgets: [{ tokens: 10_000_000, period: 'day', reservation: 'worst' }],
-      });
-      const body = { model: 'm', ...members };
-      const { charge_tokens } = await limited.postern.row((await send(key, 'POST', path, body)).id);
-      expect(Number(charge_tokens) - JSON.stringify(body).length).toBe(expected);
-    }),
-  );
+  ])('at %s with %j %d tokens of output', async (path, members, expected) => {
+    limited.provider.script = async ({ body, socket }) => {
+      await body;
+      socket.write(answer('200 OK', JSON_TYPE, '{}'));
+    };
+    const key = await limited.createKey({
+      endpoints: 'all',
+      budgets: [{ tokens: 10_000_000, period: 'day', reservation: 'worst' }],
+    });
+    const body = { model: 'm', ...members };
+    const { charge_tokens } = await limited.postern.row((await send(key, 'POST', path, body)).id);
+    expect(Number(charge_tokens) - JSON.stringify(body).length).toBe(expected);
+  });
 });
 
 it('exchanges the largest budgets that can be set', async () => {

@@ -225,20 +225,17 @@ const UNCERTAIN: Case[] = [
   ['an escape in the path', '{}', JSON_TYPE, 'POST /p/default/v1beta/models/gpt-5-mini%3Fx:generateContent'],
 ];
 
-it.each(UNCERTAIN)(
-  'rejects with 400: %s',
-  never(async (_, body, headers = JSON_TYPE, line = CHAT) => {
-    for (const key of [everywhere, limited, budgeted]) {
-      const reply = await send(key, line, headers, body);
-      if (key === limited && reply.header('x-gateway-error') === 'endpoint_not_allowed') continue;
-      expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
-      expect(reply.header('x-should-retry')).toBe('false');
-      const { error } = JSON.parse(reply.body.toString()) as { error: { type: string; message: string } };
-      expect(error.type).toBe('invalid_request_error');
-      expect(error.message).toMatch(/^The model of this request cannot be determined: .+\.$/);
-    }
-  }),
-);
+never.each(UNCERTAIN)('rejects with 400: %s', async (_, body, headers = JSON_TYPE, line = CHAT) => {
+  for (const key of [everywhere, limited, budgeted]) {
+    const reply = await send(key, line, headers, body);
+    if (key === limited && reply.header('x-gateway-error') === 'endpoint_not_allowed') continue;
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
+    expect(reply.header('x-should-retry')).toBe('false');
+    const { error } = JSON.parse(reply.body.toString()) as { error: { type: string; message: string } };
+    expect(error.type).toBe('invalid_request_error');
+    expect(error.message).toMatch(/^The model of this request cannot be determined: .+\.$/);
+  }
+});
 
 /** Not on the list, which is exact; priced all the same, as prices match in any case. */
 const OTHER_LETTERS: Case = ['another model in other letters', '{"model":"GPT-5-mini"}'];
@@ -312,21 +309,18 @@ const NOT_ALLOWED_EVERYWHERE: Case[] = [
   ['another method', good, JSON_TYPE, 'PUT /v1/chat/completions'],
 ];
 
-it.each([
+never.each([
   ...NOT_ALLOWED.map((one): [string, () => string, Case] => [one[0], () => limited, one]),
   ...[...NOT_ALLOWED, ...NOT_ALLOWED_EVERYWHERE].map((one): [string, () => string, Case] => [
     `${one[0]}, with all endpoints`,
     () => everywhere,
     one,
   ]),
-])(
-  'rejects with 403: %s',
-  never(async (_, key, [, body, headers = JSON_TYPE, line = CHAT]) => {
-    const reply = await send(key(), line, headers, body);
-    expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'model_not_allowed']);
-    expect(reply.header('x-should-retry')).toBe('false');
-  }),
-);
+])('rejects with 403: %s', async (_, key, [, body, headers = JSON_TYPE, line = CHAT]) => {
+  const reply = await send(key(), line, headers, body);
+  expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'model_not_allowed']);
+  expect(reply.header('x-should-retry')).toBe('false');
+});
 
 /** Reading the description of a model costs nothing. */
 const isDescription = ([, , , line = '']: Case) => /^GET .*\/models\//.test(line);
@@ -335,28 +329,25 @@ const NOT_PRICED = [...NOT_ALLOWED, ...NOT_ALLOWED_EVERYWHERE].filter(
   (one) => one !== OTHER_LETTERS && !isDescription(one),
 );
 
-it.each(NOT_PRICED)(
+never.each(NOT_PRICED)(
   'rejects with 403, of a key with a budget: %s',
-  never(async (_, body, headers = JSON_TYPE, line = CHAT) => {
+  async (_, body, headers = JSON_TYPE, line = CHAT) => {
     const reply = await send(budgeted, line, headers, body);
     expect([reply.status, reply.header('x-gateway-error')]).toEqual([403, 'model_not_priced']);
     expect(reply.header('x-should-retry')).toBe('false');
-  }),
+  },
 );
 
-it.each<[string, string[], string]>([
+never.each<[string, string[], string]>([
   ['a header that overrides the path', ['X-Original-URL: /v1/batches'], CHAT],
   ['a parameter that overrides the method', [], `${CHAT}?_method=PUT`],
   ['a realtime call with two models', [], 'GET /v1/realtime?model=gpt-5-mini&model=gpt-5'],
-])(
-  'rejects with 400, with all endpoints: %s',
-  never(async (_, headers, line) => {
-    for (const key of [everywhere, budgeted]) {
-      const reply = await send(key, line, [...JSON_TYPE, ...headers], line.startsWith('POST') ? good : '');
-      expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
-    }
-  }),
-);
+])('rejects with 400, with all endpoints: %s', async (_, headers, line) => {
+  for (const key of [everywhere, budgeted]) {
+    const reply = await send(key, line, [...JSON_TYPE, ...headers], line.startsWith('POST') ? good : '');
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([400, 'model_not_determined']);
+  }
+});
 
 it.each(['gpt-5', 'gpt-5-mini'])(
   'rejects a WebSocket to %s with 426: its key may open none',
@@ -410,15 +401,15 @@ const ALLOWED: Case[] = [
   ['a query', good, JSON_TYPE, `${CHAT}?api-version=1`],
 ];
 
-it.each(ALLOWED)(
+never.each(ALLOWED)(
   'forwards what is certain and allowed: %s',
-  never(async (_, body, headers = JSON_TYPE, line = CHAT) => {
+  async (_, body, headers = JSON_TYPE, line = CHAT) => {
     for (const key of [limited, budgeted]) {
       const reply = await send(key, line, headers, body);
       expect([reply.status, reply.body.toString()]).toEqual([200, 'forwarded']);
       expect((await provider.requests.at(-1)!.body).bytes.toString()).toBe(body.toString());
     }
-  }),
+  },
 );
 
 it('forwarded only these, and left no row for the others', async () => {

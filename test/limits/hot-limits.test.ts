@@ -104,38 +104,35 @@ describe('a limit that all replicas share', () => {
     expect(meter).toEqual({ rule_id: rule, spent: String(6n * USD), alerted: 50 });
   });
 
-  it(
-    'adds parts exactly while they are charged, and loses none',
-    never(async () => {
-      const rule = await addRule(database, 'usd', 'total', 1_000n * USD, HOT);
-      const engines = [await ledgers.engine(), await ledgers.engine()];
-      let calls = 0;
-      let isOver = false;
-      const folding = (async () => {
-        for (; !isOver; await timePasses(10, 'between two additions'))
-          await database.query('SELECT limit_fold()');
-      })();
-      await Promise.all(
-        engines.map(async (at) => {
-          for (let i = 0; i < 150; i++, calls++) {
-            await call(at, 10_000_000n, 7_654_321n);
-            if (i % 10 === 0) await timePasses(20, 'the pace of the calls');
-          }
-          await written(at, 150);
-        }),
-      );
-      isOver = true;
-      await folding;
-      await fold(rule);
-      expect(await chargedUsd(database)).toBe(300n * 7_654_321n);
-      expect((await meterOf(database, rule)).spent).toBe(300n * 7_654_321n);
-      for (const at of engines) await ledgers.stopEngine(at);
-      expect({ held: (await meterOf(database, rule)).held, holds: await holdsOf(database, rule) }).toEqual({
-        held: 0n,
-        holds: 0n,
-      });
-    }),
-  );
+  never('adds parts exactly while they are charged, and loses none', async () => {
+    const rule = await addRule(database, 'usd', 'total', 1_000n * USD, HOT);
+    const engines = [await ledgers.engine(), await ledgers.engine()];
+    let calls = 0;
+    let isOver = false;
+    const folding = (async () => {
+      for (; !isOver; await timePasses(10, 'between two additions'))
+        await database.query('SELECT limit_fold()');
+    })();
+    await Promise.all(
+      engines.map(async (at) => {
+        for (let i = 0; i < 150; i++, calls++) {
+          await call(at, 10_000_000n, 7_654_321n);
+          if (i % 10 === 0) await timePasses(20, 'the pace of the calls');
+        }
+        await written(at, 150);
+      }),
+    );
+    isOver = true;
+    await folding;
+    await fold(rule);
+    expect(await chargedUsd(database)).toBe(300n * 7_654_321n);
+    expect((await meterOf(database, rule)).spent).toBe(300n * 7_654_321n);
+    for (const at of engines) await ledgers.stopEngine(at);
+    expect({ held: (await meterOf(database, rule)).held, holds: await holdsOf(database, rule) }).toEqual({
+      held: 0n,
+      holds: 0n,
+    });
+  });
 
   it('rejects calls at once after it was found spent, and admits them once there is more', async () => {
     const rule = await addRule(database, 'usd', 'total', USD, HOT);

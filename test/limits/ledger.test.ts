@@ -36,9 +36,9 @@ it('exchanges the meters of thousands of end users in parts, and decides the cal
 });
 
 describe('a budget', () => {
-  it(
+  never(
     'admits calls without an await once the process holds some of it, and rejects them when it is spent',
-    never(async () => {
+    async () => {
       const rule = await addRule(database, 'usd', 'month', 10n * USD);
       const at = await engine();
       await call(at, USD);
@@ -52,7 +52,7 @@ describe('a budget', () => {
       await written(at, 10);
       await ledgers.stopEngine(at);
       expect(await meterOf(database, rule)).toEqual({ subject: '', spent: 10n * USD, held: 0n, refused: 1n });
-    }),
+    },
   );
 
   it('takes no exchange for a call within what is held', async () => {
@@ -251,18 +251,15 @@ describe('holds', () => {
       ],
     );
 
-  it(
-    'do not change by a message that is executed after a newer one',
-    never(async () => {
-      const rule = await addRule(database, 'usd', 'total', 100);
-      const process = uuidv7();
-      await exchange(process, 2, rule, { waiting: 10, one: 10 });
-      expect(await holdsOf(database, rule)).toBe(10n);
-      const [late] = await exchange(process, 1, rule, { waiting: 50, one: 50 });
-      expect(late!.result).toBeNull();
-      expect(await meterOf(database, rule)).toMatchObject({ held: 10n });
-    }),
-  );
+  never('do not change by a message that is executed after a newer one', async () => {
+    const rule = await addRule(database, 'usd', 'total', 100);
+    const process = uuidv7();
+    await exchange(process, 2, rule, { waiting: 10, one: 10 });
+    expect(await holdsOf(database, rule)).toBe(10n);
+    const [late] = await exchange(process, 1, rule, { waiting: 50, one: 50 });
+    expect(late!.result).toBeNull();
+    expect(await meterOf(database, rule)).toMatchObject({ held: 10n });
+  });
 
   it('never add up to more than the budget, however many ask at once', async () => {
     const rule = await addRule(database, 'usd', 'total', 100);
@@ -275,9 +272,9 @@ describe('holds', () => {
     expect(await meterOf(database, rule)).toMatchObject({ held });
   });
 
-  it(
+  never(
     'of a process that was not seen for so long go to those who need them, and it cannot use what it kept',
-    never(async () => {
+    async () => {
       const rule = await addRule(database, 'usd', 'total', 100);
       const [dead, alive] = [uuidv7(), uuidv7()];
       await exchange(dead, 1, rule, { waiting: 100, one: 100 });
@@ -293,7 +290,7 @@ describe('holds', () => {
       // What it has used is a fact; what it kept for later is gone.
       expect((await exchange(dead, 2, rule, { used: 10, kept: 100 }))[0]!.result!.holds[0]!.total).toBe('10');
       expect(await meterOf(database, rule)).toMatchObject({ held: 70n });
-    }),
+    },
   );
 
   it('report what others do not use, and all of one that has not been seen since, unless it is gone', async () => {

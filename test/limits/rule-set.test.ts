@@ -40,9 +40,9 @@ const target: fc.Arbitrary<Target> = fc.record({
   model: fc.option(fc.constantFrom(...MODELS)),
 });
 
-it(
+never(
   'names in the row of each target exactly the budgets that admitted the call and count that target',
-  never(() => {
+  () => {
     check(
       fc.property(
         fc.uniqueArray(rule, { selector: ({ nr }) => nr, minLength: 1, maxLength: 12 }),
@@ -61,7 +61,7 @@ it(
       ),
       { numRuns: 2_000 },
     );
-  }),
+  },
 );
 
 it('has the same set for calls that the same rules count, so that nothing is made for each call', () => {

@@ -75,16 +75,13 @@ function attempts(): { fetch: typeof fetch; times: number[] } {
   };
 }
 
-it.each(Object.entries(CALLS))(
-  '%s makes one attempt at a spent budget',
-  never(async (_, call) => {
-    const counted = attempts();
-    const error = (await call(spent, counted.fetch).catch((thrown: unknown) => thrown)) as Error;
-    expect(error).toMatchObject({ status: 402 });
-    expect(error.message).toContain('The monthly budget of this gateway key is spent: $0.00 of $0.00.');
-    expect(counted.times).toHaveLength(1);
-  }),
-);
+never.each(Object.entries(CALLS))('%s makes one attempt at a spent budget', async (_, call) => {
+  const counted = attempts();
+  const error = (await call(spent, counted.fetch).catch((thrown: unknown) => thrown)) as Error;
+  expect(error).toMatchObject({ status: 402 });
+  expect(error.message).toContain('The monthly budget of this gateway key is spent: $0.00 of $0.00.');
+  expect(counted.times).toHaveLength(1);
+});
 
 it.each(Object.entries(CALLS))('%s obeys the retry-after of a limit', async (_, call) => {
   const { ended } = await occupy();

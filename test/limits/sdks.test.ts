@@ -41,7 +41,7 @@ const messages = [{ role: 'user' as const, content: 'Grüße "model": "gpt-5" \u
 const sound = () => toFile(Buffer.from('--boundary\r\nsound'), 'a "b".mp3', { type: 'audio/mpeg' });
 const picture = () => toFile(Buffer.alloc(500_000, 7), 'picture.png', { type: 'image/png' });
 
-it.each<[string, () => Promise<unknown>]>([
+never.each<[string, () => Promise<unknown>]>([
   ['chat.completions', () => openai().chat.completions.create({ model, messages })],
   [
     'a large chat.completions',
@@ -88,24 +88,18 @@ it.each<[string, () => Promise<unknown>]>([
   ],
   ['messages.countTokens', () => anthropic().messages.countTokens({ model: 'haiku-mini', messages })],
   ['models.retrieve', () => openai().models.retrieve(model)],
-])(
-  'forwards %s',
-  never(async (_, call) => {
-    const before = provider.requests.length;
-    await call();
-    expect(provider.requests).toHaveLength(before + 1);
-  }),
-);
+])('forwards %s', async (_, call) => {
+  const before = provider.requests.length;
+  await call();
+  expect(provider.requests).toHaveLength(before + 1);
+});
 
-it(
-  'lists the models that the key may use, for both SDKs',
-  never(async () => {
-    expect((await openai().models.list()).data).toEqual([{ id: model }]);
-    const listed = [];
-    for await (const { id } of anthropic().models.list()) listed.push(id);
-    expect(listed).toEqual([model]);
-  }),
-);
+never('lists the models that the key may use, for both SDKs', async () => {
+  expect((await openai().models.list()).data).toEqual([{ id: model }]);
+  const listed = [];
+  for await (const { id } of anthropic().models.list()) listed.push(id);
+  expect(listed).toEqual([model]);
+});
 
 it('raises the right error of each SDK, which is not retried', async () => {
   const before = provider.requests.length;

@@ -27,16 +27,13 @@ const charged = (columns: Partial<LogRow> = {}, at = Date.now()) =>
 const rule = (resource: string, period: string, columns = {}) =>
   addRule(database, resource, period, 1_000_000_000_000n, { scope_id: LOG_KEY, ...columns });
 
-it(
-  'adds the charge of a new row to what is spent, once, however often the row is written',
-  never(async () => {
-    const id = await rule('usd', 'month');
-    const row = charged();
-    for (let i = 0; i < 3; i++) await insertCreatingDays(client, [row, charged()]);
-    expect((await meterOf(database, id)).spent).toBe(4n * 250_000_001n);
-    expect(await chargedUsd(database)).toBe(4n * 250_000_001n);
-  }),
-);
+never('adds the charge of a new row to what is spent, once, however often the row is written', async () => {
+  const id = await rule('usd', 'month');
+  const row = charged();
+  for (let i = 0; i < 3; i++) await insertCreatingDays(client, [row, charged()]);
+  expect((await meterOf(database, id)).spent).toBe(4n * 250_000_001n);
+  expect(await chargedUsd(database)).toBe(4n * 250_000_001n);
+});
 
 it('writes rows as new, and as any once one of them is there', async () => {
   const id = await rule('usd', 'month');
@@ -68,9 +65,9 @@ it('takes a statement that another user of its session has prepared for no error
   fatal.mockRestore();
 });
 
-it(
+never(
   'charges an interrupted call what it had reserved, and keeps that when the row is corrected',
-  never(async () => {
+  async () => {
     const id = await rule('usd', 'total');
     const row = charged({
       outcome: 'interrupted',
@@ -89,30 +86,27 @@ it(
     });
     expect(stored!.repaired_at).not.toBeNull();
     expect((await meterOf(database, id)).spent).toBe(1_000_000_000n);
-  }),
+  },
 );
 
-it(
-  'counts a call in the period in which it started, in the time zone of the budget',
-  never(async () => {
-    const id = await rule('usd', 'week', { time_zone: 'America/New_York' });
-    // Sunday evening in New York is Monday in UTC.
-    const sunday = Date.parse('2026-11-16T04:00:00Z');
-    await insertCreatingDays(client, [charged({}, sunday), charged({}, sunday + 3_600_000)]);
-    const rows = await database.query<{ window_start: Date; spent: string }>(
-      'SELECT window_start, spent FROM limit_meter WHERE rule_id = $1 ORDER BY 1',
-      [id],
-    );
-    expect(rows.map(({ window_start, spent }) => [window_start.toISOString(), spent])).toEqual([
-      ['2026-11-09T05:00:00.000Z', '250000001'],
-      ['2026-11-16T05:00:00.000Z', '250000001'],
-    ]);
-  }),
-);
+never('counts a call in the period in which it started, in the time zone of the budget', async () => {
+  const id = await rule('usd', 'week', { time_zone: 'America/New_York' });
+  // Sunday evening in New York is Monday in UTC.
+  const sunday = Date.parse('2026-11-16T04:00:00Z');
+  await insertCreatingDays(client, [charged({}, sunday), charged({}, sunday + 3_600_000)]);
+  const rows = await database.query<{ window_start: Date; spent: string }>(
+    'SELECT window_start, spent FROM limit_meter WHERE rule_id = $1 ORDER BY 1',
+    [id],
+  );
+  expect(rows.map(({ window_start, spent }) => [window_start.toISOString(), spent])).toEqual([
+    ['2026-11-09T05:00:00.000Z', '250000001'],
+    ['2026-11-16T05:00:00.000Z', '250000001'],
+  ]);
+});
 
-it(
+never(
   'charges the budgets of the key, its team and its end user in USD and tokens, and no rate',
-  never(async () => {
+  async () => {
     const ids = [
       await rule('usd', 'day'),
       await rule('tokens', 'day'),
@@ -137,7 +131,7 @@ it(
       [3, 'ann', '16'],
       [3, 'ben', '16'],
     ]);
-  }),
+  },
 );
 
 it('leaves nothing of periods that ended a week ago, and announces nothing of a row that comes later', async () => {
@@ -170,31 +164,28 @@ it('is prepared only if a budget applies to a row', () => {
   });
 });
 
-it(
-  'never makes a row unacceptable: what cannot be settled with the others is settled alone',
-  never(async () => {
-    const good = await rule('usd', 'month');
-    const bad = await rule('usd', 'day', { scope: 'team', scope_id: LOG_TEAM });
-    await database.query(`
+never('never makes a row unacceptable: what cannot be settled with the others is settled alone', async () => {
+  const good = await rule('usd', 'month');
+  const bad = await rule('usd', 'day', { scope: 'team', scope_id: LOG_TEAM });
+  await database.query(`
     CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '22003'; END $$;
     CREATE TRIGGER reject BEFORE INSERT OR UPDATE ON limit_meter FOR EACH ROW WHEN (NEW.rule_id = '${bad}')
       EXECUTE FUNCTION reject()`);
-    const other = uuidv7();
-    const rows = [charged(), charged({ team_id: other }), charged({ team_id: other })];
-    let settled = 0;
-    await insertBatch(client, rows, {
-      reject: () => Promise.reject(new Error('a row was rejected')),
-      settled: (count) => (settled += count),
-    });
-    expect(settled).toBe(3);
-    expect(await database.query('SELECT FROM request_log')).toHaveLength(3);
-    // The row whose team's budget is broken is charged nowhere; the two others are.
-    expect((await meterOf(database, good)).spent).toBe(2n * 250_000_001n);
-    // Writing them again settles nothing twice.
-    await insertCreatingDays(client, rows);
-    expect((await meterOf(database, good)).spent).toBe(2n * 250_000_001n);
-  }),
-);
+  const other = uuidv7();
+  const rows = [charged(), charged({ team_id: other }), charged({ team_id: other })];
+  let settled = 0;
+  await insertBatch(client, rows, {
+    reject: () => Promise.reject(new Error('a row was rejected')),
+    settled: (count) => (settled += count),
+  });
+  expect(settled).toBe(3);
+  expect(await database.query('SELECT FROM request_log')).toHaveLength(3);
+  // The row whose team's budget is broken is charged nowhere; the two others are.
+  expect((await meterOf(database, good)).spent).toBe(2n * 250_000_001n);
+  // Writing them again settles nothing twice.
+  await insertCreatingDays(client, rows);
+  expect((await meterOf(database, good)).spent).toBe(2n * 250_000_001n);
+});
 
 it('stays at its highest value rather than overflow', async () => {
   const id = await rule('tokens', 'total');
@@ -204,7 +195,7 @@ it('stays at its highest value rather than overflow', async () => {
   expect((await meterOf(database, id)).spent).toBe(4_000_000_000_000_000_000n);
 });
 
-it.each([
+never.each([
   ['its cost', {}, '0.250000001', 16],
   ['its tokens as the provider counts them', { prompt_tokens: 3, completion_tokens: null }, '0.250000001', 3],
   [
@@ -245,11 +236,8 @@ it.each([
     0,
   ],
   ['nothing, if its response was a stored one', { outcome: 'replayed' } as const, '0', 0],
-] as const)(
-  'charges a call %s',
-  never((_, columns, usd, tokens) => {
-    const row = charged({ charge_tokens: 99, ...columns });
-    for (let i = 0; i < 2; i++) expect(finalizeCharge(row)).toBe(true);
-    expect([row.charge_usd, row.charge_tokens]).toEqual([usd, tokens]);
-  }),
-);
+] as const)('charges a call %s', (_, columns, usd, tokens) => {
+  const row = charged({ charge_tokens: 99, ...columns });
+  for (let i = 0; i < 2; i++) expect(finalizeCharge(row)).toBe(true);
+  expect([row.charge_usd, row.charge_tokens]).toEqual([usd, tokens]);
+});

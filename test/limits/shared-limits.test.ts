@@ -118,17 +118,14 @@ describe('a budget of the installation', () => {
     expect(rule!.named).toBe(admitted);
   });
 
-  it(
-    'that only warns charges every call and rejects none',
-    never(async () => {
-      const key = await ofNewTeam();
-      await installation({ budgets: [{ usd: '0.0001', period: 'day', mode: 'warn', count_from: 'now' }] });
-      for (let i = 0; i < 5; i++) expect((await call(key)).status).toBe(200);
-      const rows = await rowsOf(key.id, 5);
-      expect(rows.map(({ charge_rules }) => charge_rules?.length)).toEqual([1, 1, 1, 1, 1]);
-      await expectExact();
-    }),
-  );
+  never('that only warns charges every call and rejects none', async () => {
+    const key = await ofNewTeam();
+    await installation({ budgets: [{ usd: '0.0001', period: 'day', mode: 'warn', count_from: 'now' }] });
+    for (let i = 0; i < 5; i++) expect((await call(key)).status).toBe(200);
+    const rows = await rowsOf(key.id, 5);
+    expect(rows.map(({ charge_rules }) => charge_rules?.length)).toEqual([1, 1, 1, 1, 1]);
+    await expectExact();
+  });
 
   it('charges a model in whatever case its name is written, and forwards the name as it is', async () => {
     const key = await ofNewTeam();
@@ -313,47 +310,38 @@ describe('a budget of a group', () => {
 });
 
 describe('a limit for some models', () => {
-  it(
-    'counts only calls whose model matches, with stars anywhere and in any case',
-    never(async () => {
-      const key = await ofNewTeam({
-        budgets: [{ tokens: 1_000, period: 'day', models: ['a*z', 'exact'] }],
-        filtered_limits: [{ models: ['rare-*'], requests_per_minute: 1 }],
-      });
-      for (const model of ['a-z', 'abcz', 'A-z', 'az-1', 'exact', 'Exact', 'm']) {
-        expect([model, (await call(key, { model })).status]).toEqual([model, 200]);
-      }
-      const rows = await rowsOf(key.id, 7);
-      const counted = rows.filter(({ charge_rules }) => charge_rules !== null && charge_rules.length > 0);
-      expect(counted.map(({ model }) => model).sort()).toEqual(['A-z', 'Exact', 'a-z', 'abcz', 'exact']);
-      await expectExact();
-      expect((await call(key, { model: 'rare-1' })).status).toBe(200);
-      const second = await call(key, { model: 'rare-2' });
-      expect([second.status, second.headers.get('x-gateway-limit')]).toEqual([
-        429,
-        'key requests minute model=rare-*',
-      ]);
-      expect(second.error.message).toContain('this gateway key for rare-*');
-      expect((await call(key, { model: 'm' })).status).toBe(200);
-    }),
-  );
+  never('counts only calls whose model matches, with stars anywhere and in any case', async () => {
+    const key = await ofNewTeam({
+      budgets: [{ tokens: 1_000, period: 'day', models: ['a*z', 'exact'] }],
+      filtered_limits: [{ models: ['rare-*'], requests_per_minute: 1 }],
+    });
+    for (const model of ['a-z', 'abcz', 'A-z', 'az-1', 'exact', 'Exact', 'm']) {
+      expect([model, (await call(key, { model })).status]).toEqual([model, 200]);
+    }
+    const rows = await rowsOf(key.id, 7);
+    const counted = rows.filter(({ charge_rules }) => charge_rules !== null && charge_rules.length > 0);
+    expect(counted.map(({ model }) => model).sort()).toEqual(['A-z', 'Exact', 'a-z', 'abcz', 'exact']);
+    await expectExact();
+    expect((await call(key, { model: 'rare-1' })).status).toBe(200);
+    const second = await call(key, { model: 'rare-2' });
+    expect([second.status, second.headers.get('x-gateway-limit')]).toEqual([
+      429,
+      'key requests minute model=rare-*',
+    ]);
+    expect(second.error.message).toContain('this gateway key for rare-*');
+    expect((await call(key, { model: 'm' })).status).toBe(200);
+  });
 
-  it(
-    'takes no call whose model is not certain, so that nobody names another one',
-    never(async () => {
-      const key = await ofNewTeam({ budgets: [{ tokens: 10_000, period: 'day', models: ['dear-*'] }] });
-      const twice = '{"model":"cheap","model":"dear-1","max_tokens":100}';
-      const response = await fetch(`${limited.postern.url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' },
-        body: twice,
-      });
-      expect([response.status, response.headers.get('x-gateway-error')]).toEqual([
-        400,
-        'model_not_determined',
-      ]);
-    }),
-  );
+  never('takes no call whose model is not certain, so that nobody names another one', async () => {
+    const key = await ofNewTeam({ budgets: [{ tokens: 10_000, period: 'day', models: ['dear-*'] }] });
+    const twice = '{"model":"cheap","model":"dear-1","max_tokens":100}';
+    const response = await fetch(`${limited.postern.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' },
+      body: twice,
+    });
+    expect([response.status, response.headers.get('x-gateway-error')]).toEqual([400, 'model_not_determined']);
+  });
 
   it('that only warns counts a call whose model is not certain', async () => {
     const key = await ofNewTeam({
@@ -617,9 +605,9 @@ describe('limits of new kinds', () => {
     );
   });
 
-  it(
+  never(
     'go on to be charged by calls that were admitted before a rule was removed, and break no batch',
-    never(async () => {
+    async () => {
       const key = await ofNewTeam({ budgets: [{ usd: '1', period: 'day', models: ['m'] }] });
       let release = () => {};
       const held = new Promise<void>((resolve) => (release = resolve));
@@ -636,7 +624,7 @@ describe('limits of new kinds', () => {
       expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
       const rows = await rowsOf(key.id, 5);
       expect(rows.map(({ charge_rules }) => charge_rules?.length)).toEqual([1, 1, 1, 1, 1]);
-    }),
+    },
   );
 });
 

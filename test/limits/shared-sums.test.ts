@@ -75,35 +75,32 @@ it.each([
   },
 );
 
-it(
-  'of two changes of the installation at once, and of a team, none is lost',
-  never(async () => {
-    const key = await ofNewTeam();
-    for (const [path, given] of [
-      ['/limits/installation', '/limits/installation'],
-      [`/teams/${key.team_id}`, `/teams/${key.team_id}`],
-    ] as const) {
-      await Promise.all([
-        admin('PATCH', path, { budgets: [{ usd: '500', period: 'day' }] }),
-        admin('PATCH', path, { limits: { requests_per_minute: 6_000 } }),
-        admin('PATCH', path, { filtered_limits: [{ models: ['x'], requests_per_minute: 5 }] }),
-        admin('PATCH', path, { each_session: { budgets: [{ usd: '5', period: 'session' }] } }),
-      ]);
-      expect(await admin('GET', given)).toMatchObject({
-        budgets: [{ usd: '500.00' }],
-        limits: { requests_per_minute: 6_000 },
-        filtered_limits: [{ models: ['x'] }],
-        each_session: { budgets: [{ usd: '5.00' }] },
-      });
-    }
-    await admin('PATCH', '/limits/installation', {
-      budgets: null,
-      limits: null,
-      filtered_limits: null,
-      each_session: null,
+never('of two changes of the installation at once, and of a team, none is lost', async () => {
+  const key = await ofNewTeam();
+  for (const [path, given] of [
+    ['/limits/installation', '/limits/installation'],
+    [`/teams/${key.team_id}`, `/teams/${key.team_id}`],
+  ] as const) {
+    await Promise.all([
+      admin('PATCH', path, { budgets: [{ usd: '500', period: 'day' }] }),
+      admin('PATCH', path, { limits: { requests_per_minute: 6_000 } }),
+      admin('PATCH', path, { filtered_limits: [{ models: ['x'], requests_per_minute: 5 }] }),
+      admin('PATCH', path, { each_session: { budgets: [{ usd: '5', period: 'session' }] } }),
+    ]);
+    expect(await admin('GET', given)).toMatchObject({
+      budgets: [{ usd: '500.00' }],
+      limits: { requests_per_minute: 6_000 },
+      filtered_limits: [{ models: ['x'] }],
+      each_session: { budgets: [{ usd: '5.00' }] },
     });
-  }),
-);
+  }
+  await admin('PATCH', '/limits/installation', {
+    budgets: null,
+    limits: null,
+    filtered_limits: null,
+    each_session: null,
+  });
+});
 
 it('a reset of a budget of a group gives it all back, and what was spent stays the sum of its rows', async () => {
   const key = await ofNewTeam();

@@ -95,29 +95,23 @@ describe('require', () => {
 });
 
 describe('ask', () => {
-  it.each(NOT_ASKED)(
-    'adds stream_options to %s and changes no other byte',
-    never(async (body) => {
-      const reply = await send(asking, body);
-      expect(reply.status).toBe(200);
-      expect(await sent()).toBe(`{"stream_options":{"include_usage":true},${body.slice(1)}`);
-      expect(reply.header('x-gateway-altered')).toBe('stream_usage');
-      expect(await postern.row(reply.header('x-gateway-request-id')!)).toMatchObject({
-        altered: 'stream_usage',
-        request_bytes: String(body.length),
-      });
-    }),
-  );
+  never.each(NOT_ASKED)('adds stream_options to %s and changes no other byte', async (body) => {
+    const reply = await send(asking, body);
+    expect(reply.status).toBe(200);
+    expect(await sent()).toBe(`{"stream_options":{"include_usage":true},${body.slice(1)}`);
+    expect(reply.header('x-gateway-altered')).toBe('stream_usage');
+    expect(await postern.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+      altered: 'stream_usage',
+      request_bytes: String(body.length),
+    });
+  });
 
-  it.each([...ASKED, ...ASKED_WRONGLY])(
-    'leaves %s as it is',
-    never(async (body) => {
-      const reply = await send(asking, body);
-      expect(await sent()).toBe(body);
-      expect(reply.header('x-gateway-altered')).toBeUndefined();
-      expect(await postern.row(reply.header('x-gateway-request-id')!)).toMatchObject({ altered: null });
-    }),
-  );
+  never.each([...ASKED, ...ASKED_WRONGLY])('leaves %s as it is', async (body) => {
+    const reply = await send(asking, body);
+    expect(await sent()).toBe(body);
+    expect(reply.header('x-gateway-altered')).toBeUndefined();
+    expect(await postern.row(reply.header('x-gateway-request-id')!)).toMatchObject({ altered: null });
+  });
 
   it('leaves what it cannot read as it is', async () => {
     const body = '{"stream":true, "x":';
@@ -274,12 +268,9 @@ describe('providers that reject stream_options', () => {
   });
 });
 
-it(
-  'as_sent changes and rejects nothing',
-  never(async () => {
-    for (const body of [...NOT_ASKED, ...ASKED_WRONGLY]) {
-      expect((await send(postern.key, body)).status).toBe(200);
-      expect(await sent()).toBe(body);
-    }
-  }),
-);
+never('as_sent changes and rejects nothing', async () => {
+  for (const body of [...NOT_ASKED, ...ASKED_WRONGLY]) {
+    expect((await send(postern.key, body)).status).toBe(200);
+    expect(await sent()).toBe(body);
+  }
+});

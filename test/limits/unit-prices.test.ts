@@ -41,22 +41,19 @@ const keyWith = (usd: string, more = {}) =>
   limited.createKey({ budgets: [{ usd, period: 'month', ...more }] });
 
 describe.each(['typical', 'worst'])('a budget that reserves %s', (reserve) => {
-  it(
-    'admits no more images than it can pay, at the dearest size',
-    never(async () => {
-      respond(JSON_TYPE, JSON.stringify({ data: [{ url: 'a' }, { url: 'b' }], size: '1024x1536' }));
-      const image = (n: number) => JSON.stringify({ model: 'image', prompt: 'a', n });
-      const key = await keyWith('0.6', { reservation: reserve });
-      expect((await send(key, 'images/generations', image(3))).status).toBe(402);
-      const { status, id } = await send(key, 'images/generations', image(2));
-      expect(status).toBe(200);
-      expect(await limited.postern.row(id!)).toMatchObject({
-        cost_usd: '0.500000000',
-        charge_usd: '0.500000000',
-      });
-      expect((await send(key, 'images/generations', image(1))).status).toBe(402);
-    }),
-  );
+  never('admits no more images than it can pay, at the dearest size', async () => {
+    respond(JSON_TYPE, JSON.stringify({ data: [{ url: 'a' }, { url: 'b' }], size: '1024x1536' }));
+    const image = (n: number) => JSON.stringify({ model: 'image', prompt: 'a', n });
+    const key = await keyWith('0.6', { reservation: reserve });
+    expect((await send(key, 'images/generations', image(3))).status).toBe(402);
+    const { status, id } = await send(key, 'images/generations', image(2));
+    expect(status).toBe(200);
+    expect(await limited.postern.row(id!)).toMatchObject({
+      cost_usd: '0.500000000',
+      charge_usd: '0.500000000',
+    });
+    expect((await send(key, 'images/generations', image(1))).status).toBe(402);
+  });
 
   it('takes a form for one that asks for ten images', async () => {
     const form = new FormData();
@@ -66,19 +63,15 @@ describe.each(['typical', 'worst'])('a budget that reserves %s', (reserve) => {
     expect((await send(await keyWith('3', { reservation: reserve }), 'images/edits', form)).status).toBe(200);
   });
 
-  it(
-    'admits no more characters than it can pay',
-    never(async () => {
-      respond(['Content-Type: audio/mpeg'], 'sound');
-      const speech = (characters: number) =>
-        JSON.stringify({ model: 'speech', input: 'a'.repeat(characters) });
-      const key = await keyWith('16', { reservation: reserve });
-      expect((await send(key, 'audio/speech', speech(1_100))).status).toBe(402);
-      const { status, id } = await send(key, 'audio/speech', speech(1_000));
-      expect(status).toBe(200);
-      expect(await limited.postern.row(id!)).toMatchObject({ charge_usd: '15.000000000' });
-    }),
-  );
+  never('admits no more characters than it can pay', async () => {
+    respond(['Content-Type: audio/mpeg'], 'sound');
+    const speech = (characters: number) => JSON.stringify({ model: 'speech', input: 'a'.repeat(characters) });
+    const key = await keyWith('16', { reservation: reserve });
+    expect((await send(key, 'audio/speech', speech(1_100))).status).toBe(402);
+    const { status, id } = await send(key, 'audio/speech', speech(1_000));
+    expect(status).toBe(200);
+    expect(await limited.postern.row(id!)).toMatchObject({ charge_usd: '15.000000000' });
+  });
 
   it.each(['sound', 'scan'])('rejects %s, of which nobody knows how much it will be', async (model) => {
     const usage = { type: 'duration', seconds: 10 };

@@ -34,31 +34,25 @@ async function learnedKey(): Promise<string> {
   return key;
 }
 
-it(
-  'charges the base price of the tokens of a service tier without a price',
-  never(async () => {
-    const key = await learnedKey();
-    const usage = { prompt_tokens: 100, completion_tokens: 100_000, total_tokens: 100_100 };
-    respond({ model: 'm', service_tier: 'priority', usage });
-    const { id } = await limited.send(key, CHAT);
-    expect(await limited.postern.row(id)).toMatchObject({
-      cost_usd: null,
-      charge_usd: '1.000100000',
-      charge_tokens: '100100',
-    });
-  }),
-);
+never('charges the base price of the tokens of a service tier without a price', async () => {
+  const key = await learnedKey();
+  const usage = { prompt_tokens: 100, completion_tokens: 100_000, total_tokens: 100_100 };
+  respond({ model: 'm', service_tier: 'priority', usage });
+  const { id } = await limited.send(key, CHAT);
+  expect(await limited.postern.row(id)).toMatchObject({
+    cost_usd: null,
+    charge_usd: '1.000100000',
+    charge_tokens: '100100',
+  });
+});
 
-it(
-  'charges the dearest price of tokens whose counts contradict each other',
-  never(async () => {
-    const key = await learnedKey();
-    const cache = { cache_creation_input_tokens: 10, cache_creation: { ephemeral_1h_input_tokens: 20 } };
-    respond({ model: 'm', usage: { input_tokens: 990, output_tokens: 1_000, ...cache } });
-    const { id } = await limited.send(key, CHAT);
-    expect(await limited.postern.row(id)).toMatchObject({ cost_usd: null, charge_usd: '0.011000001' });
-  }),
-);
+never('charges the dearest price of tokens whose counts contradict each other', async () => {
+  const key = await learnedKey();
+  const cache = { cache_creation_input_tokens: 10, cache_creation: { ephemeral_1h_input_tokens: 20 } };
+  respond({ model: 'm', usage: { input_tokens: 990, output_tokens: 1_000, ...cache } });
+  const { id } = await limited.send(key, CHAT);
+  expect(await limited.postern.row(id)).toMatchObject({ cost_usd: null, charge_usd: '0.011000001' });
+});
 
 it('charges what a count that can be read costs, and at least the reservation if the input cannot be read', async () => {
   const key = await limited.createKey({ budgets: BUDGETS });
@@ -190,25 +184,22 @@ it('rejects models without a price once a budget that allows them is spent, and 
   expect((await limited.send(key, { ...CHAT, model: 'other' })).status).toBe(402);
 });
 
-it.each([
+never.each([
   ['a short object', '{"type":"priority"}'],
   ['an object of which parsers may read either type', '{"type":"priority","type":"default"}'],
   ['an object that is too long to be read', `{"type":"priority"${' '.repeat(17_000)}}`],
-])(
-  'rejects a service tier without a price in %s',
-  never(async (_, tier) => {
-    const key = await limited.createKey({ budgets: BUDGETS });
-    const call = (serviceTier: string) =>
-      fetch(`${limited.postern.url}/p/default/model/m/converse`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: `{"messages":[],"inferenceConfig":{"maxTokens":10},"serviceTier":${serviceTier}}`,
-      });
-    expect((await call('{"type":"default"}')).status).toBe(200);
-    const response = await call(tier);
-    expect([response.status, response.headers.get('x-gateway-error')]).toEqual([403, 'model_not_priced']);
-  }),
-);
+])('rejects a service tier without a price in %s', async (_, tier) => {
+  const key = await limited.createKey({ budgets: BUDGETS });
+  const call = (serviceTier: string) =>
+    fetch(`${limited.postern.url}/p/default/model/m/converse`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: `{"messages":[],"inferenceConfig":{"maxTokens":10},"serviceTier":${serviceTier}}`,
+    });
+  expect((await call('{"type":"default"}')).status).toBe(200);
+  const response = await call(tier);
+  expect([response.status, response.headers.get('x-gateway-error')]).toEqual([403, 'model_not_priced']);
+});
 
 it('rejects a session over WebRTC, whose use does not pass', async () => {
   const key = await limited.createKey({ endpoints: 'all', budgets: BUDGETS });

@@ -50,7 +50,7 @@ describe('npm test', () => {
     testFile('late', `${ONCE}it('is late', () => once(() => { throw new Error('too late\\nby far'); }));`);
     testFile(
       'unavailable',
-      `${ONCE}${NEVER}it('adds up', never(() => once(() => expect([200, { status: 503 }]).toEqual([200]))));`,
+      `${ONCE}${NEVER}never('adds up', () => once(() => expect([200, { status: 503 }]).toEqual([200])));`,
     );
     testFile('passes', `it('passes', () => {});`);
     const { code, stdout, stderr } = await run().ended;
@@ -87,7 +87,7 @@ describe('npm test', () => {
   });
 
   it('has no second try for what must never happen, nor for more than three files', async () => {
-    testFile('sums', `${ONCE}${NEVER}it('adds up', never(() => once(() => expect(1).toBe(2))));`);
+    testFile('sums', `${ONCE}${NEVER}never('adds up', () => once(() => expect(1).toBe(2)));`);
     const never = await run().ended;
     expect(never).toMatchObject({ code: 1, stdout: expect.not.stringContaining('Once more') as string });
     expect(never.stderr).toContain('No second try: test/sums.test.ts › adds up must never fail.');

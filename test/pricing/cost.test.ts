@@ -36,25 +36,22 @@ function costOf(price: Partial<StoredPrice>, used: Partial<TokenUsage>, at = NOO
 }
 
 describe('billed tokens', () => {
-  it(
-    'are the parts of the input, of which no token is in two',
-    never(() => {
-      const used = usage({
-        promptTokens: 1_000,
-        cachedTokens: 600,
-        cacheWriteTokens: 300,
-        completionTokens: 50,
-        extra: { cache_write_1h_tokens: 100 },
-      });
-      expect(billedTokens(used)).toEqual({
-        uncached: 100,
-        cached: 600,
-        written: 200,
-        written1h: 100,
-        output: 50,
-      });
-    }),
-  );
+  never('are the parts of the input, of which no token is in two', () => {
+    const used = usage({
+      promptTokens: 1_000,
+      cachedTokens: 600,
+      cacheWriteTokens: 300,
+      completionTokens: 50,
+      extra: { cache_write_1h_tokens: 100 },
+    });
+    expect(billedTokens(used)).toEqual({
+      uncached: 100,
+      cached: 600,
+      written: 200,
+      written1h: 100,
+      output: 50,
+    });
+  });
 
   it.each<[string, Partial<TokenUsage>]>([
     ['without input tokens', { promptTokens: null, completionTokens: 5 }],
@@ -71,28 +68,20 @@ describe('billed tokens', () => {
 });
 
 describe('the cost of a call', () => {
-  it(
-    'is exact, where doubles are not',
-    never(() => {
-      // In doubles, 0.1 * 3 is 0.30000000000000004.
-      expect(costOf({ input: '0.100000' }, { promptTokens: 3 })).toBe('0.000000300');
-      expect(costOf({ input: '999999.999999' }, { promptTokens: 1_000_001 })).toBe('1000000.999999000');
-      expect(costOf({}, { promptTokens: 1_234, cachedTokens: 234, completionTokens: 567 })).toBe(
-        '0.008462500',
-      );
-    }),
-  );
+  never('is exact, where doubles are not', () => {
+    // In doubles, 0.1 * 3 is 0.30000000000000004.
+    expect(costOf({ input: '0.100000' }, { promptTokens: 3 })).toBe('0.000000300');
+    expect(costOf({ input: '999999.999999' }, { promptTokens: 1_000_001 })).toBe('1000000.999999000');
+    expect(costOf({}, { promptTokens: 1_234, cachedTokens: 234, completionTokens: 567 })).toBe('0.008462500');
+  });
 
-  it(
-    'is rounded once, half up',
-    never(() => {
-      // Pico-dollars: 500, 499, and three times 500, which is 1,500 and not three times 1,000.
-      expect(costOf({ input: '0.000500' }, { promptTokens: 1 })).toBe('0.000000001');
-      expect(costOf({ input: '0.000499' }, { promptTokens: 1 })).toBe('0.000000000');
-      const kinds = { input: '0.000500', cached_input: '0.000500', output: '0.000500' };
-      expect(costOf(kinds, { promptTokens: 2, cachedTokens: 1, completionTokens: 1 })).toBe('0.000000002');
-    }),
-  );
+  never('is rounded once, half up', () => {
+    // Pico-dollars: 500, 499, and three times 500, which is 1,500 and not three times 1,000.
+    expect(costOf({ input: '0.000500' }, { promptTokens: 1 })).toBe('0.000000001');
+    expect(costOf({ input: '0.000499' }, { promptTokens: 1 })).toBe('0.000000000');
+    const kinds = { input: '0.000500', cached_input: '0.000500', output: '0.000500' };
+    expect(costOf(kinds, { promptTokens: 2, cachedTokens: 1, completionTokens: 1 })).toBe('0.000000002');
+  });
 
   it('is unknown where the column could not hold it', () => {
     const used = { promptTokens: 2_147_483_647 };
@@ -126,18 +115,15 @@ describe('the cost of a call', () => {
     expect(costOf({ extra }, { ...used, completionTokens: 1 })).toBeNull();
   });
 
-  it(
-    'has tiers by input tokens, for all tokens of the call',
-    never(() => {
-      const tiers = [
-        { above: 200_000, input: '5' },
-        { above: 500_000, input: '7', output: '20' },
-      ];
-      expect(costOf({ tiers }, { promptTokens: 200_000 })).toBe('0.500000000');
-      expect(costOf({ tiers }, { promptTokens: 200_001 })).toBe('1.000005000');
-      expect(costOf({ tiers }, { promptTokens: 600_000, completionTokens: 100_000 })).toBe('6.200000000');
-    }),
-  );
+  never('has tiers by input tokens, for all tokens of the call', () => {
+    const tiers = [
+      { above: 200_000, input: '5' },
+      { above: 500_000, input: '7', output: '20' },
+    ];
+    expect(costOf({ tiers }, { promptTokens: 200_000 })).toBe('0.500000000');
+    expect(costOf({ tiers }, { promptTokens: 200_001 })).toBe('1.000005000');
+    expect(costOf({ tiers }, { promptTokens: 600_000, completionTokens: 100_000 })).toBe('6.200000000');
+  });
 
   it('has times of the UTC day, also around midnight', () => {
     const tiers = [{ between: ['22:30:00', '06:00:00'] as const, input: '1' }];
@@ -150,37 +136,31 @@ describe('the cost of a call', () => {
     expect(at('06:00:00')).toBe('2.500000000');
   });
 
-  it(
-    'is unknown for a service tier that the price does not name',
-    never(() => {
-      const used = { promptTokens: 1_000_000, extra: { service_tier: 'flex' } };
-      expect(costOf({}, used)).toBeNull();
-      expect(costOf({ tiers: [{ above: 0, input: '9' }] }, used)).toBeNull();
-      expect(costOf({ tiers: [{ service_tier: 'batch', input: '9' }] }, used)).toBeNull();
-      expect(costOf({ tiers: [{ service_tier: 'flex', input: '1.25' }] }, used)).toBe('1.250000000');
-      expect(costOf({ tiers: [{ service_tier: 'flex', input: '1.25' }] }, { promptTokens: 1_000_000 })).toBe(
-        '2.500000000',
-      );
-    }),
-  );
+  never('is unknown for a service tier that the price does not name', () => {
+    const used = { promptTokens: 1_000_000, extra: { service_tier: 'flex' } };
+    expect(costOf({}, used)).toBeNull();
+    expect(costOf({ tiers: [{ above: 0, input: '9' }] }, used)).toBeNull();
+    expect(costOf({ tiers: [{ service_tier: 'batch', input: '9' }] }, used)).toBeNull();
+    expect(costOf({ tiers: [{ service_tier: 'flex', input: '1.25' }] }, used)).toBe('1.250000000');
+    expect(costOf({ tiers: [{ service_tier: 'flex', input: '1.25' }] }, { promptTokens: 1_000_000 })).toBe(
+      '2.500000000',
+    );
+  });
 });
 
 describe('decimals', () => {
-  it.each([
+  never.each([
     ['0.0001425', '0.000142500'],
     ['1.425e-4', '0.000142500'],
     ['0.0000000005', '0.000000001'],
     ['0.00000000049999', '0.000000000'],
     ['12', '12.000000000'],
     ['999999999.999999999', '999999999.999999999'],
-  ])(
-    '%s is %s in the column',
-    never((text, stored) => {
-      expect(dollars(text)).toBe(stored);
-    }),
-  );
+  ])('%s is %s in the column', (text, stored) => {
+    expect(dollars(text)).toBe(stored);
+  });
 
-  it.each([
+  never.each([
     '-1',
     '',
     '.5',
@@ -193,12 +173,9 @@ describe('decimals', () => {
     '0x1',
     null,
     0.1,
-  ])(
-    '%p is null in the column',
-    never((value) => {
-      expect(dollars(value)).toBeNull();
-    }),
-  );
+  ])('%p is null in the column', (value) => {
+    expect(dollars(value)).toBeNull();
+  });
 
   it('are the same before and after', () => {
     expect(formatDecimal(parseDecimal('7.5', 6)!, 6)).toBe('7.500000');

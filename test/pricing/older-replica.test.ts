@@ -65,14 +65,11 @@ async function repairAsBefore(id: string): Promise<unknown> {
 
 const PRICED = { cost_usd: '0.001010000', price_id: PRICE, repaired: true };
 
-it(
-  'sets no cost of a call whose usage is not final',
-  never(async () => {
-    const id = await call();
-    const unknown = { usage_final: false, cost_usd: null, price_id: null, repaired: true };
-    expect(await repairAsBefore(id)).toEqual(unknown);
-  }),
-);
+never('sets no cost of a call whose usage is not final', async () => {
+  const id = await call();
+  const unknown = { usage_final: false, cost_usd: null, price_id: null, repaired: true };
+  expect(await repairAsBefore(id)).toEqual(unknown);
+});
 
 it('sets that of a final one, of a row from before, and of what the responses of a WebSocket cost', async () => {
   isCut = false;

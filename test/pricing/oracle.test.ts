@@ -206,56 +206,50 @@ describe('the cost of a call', () => {
     expect([...new Set(units)].sort()).toEqual(UNREAD);
   });
 
-  it(
-    'is that of hours and pages, exactly',
-    never(() => {
-      const priced = (id: string, name: string, extra: ExtraUsage) => {
-        const found = catalogModels().find(({ provider, model }) => provider.id === id && model.id === name)!;
-        return costOf(id, found.model, { ...EMPTY, promptTokens: null, extra }, new Date(TIMES[4]!));
-      };
-      // 0.111 USD an hour, also of many hours and of a second.
-      expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 3_600 })).toBe('0.111000000');
-      expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 360_000 })).toBe('11.100000000');
-      expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 1 })).toBe('0.000030833');
-      // 2 USD for a thousand pages, 3 USD with annotations.
-      expect(priced('mistral', 'mistral-ocr-2512', { pages: 5 })).toBe('0.010000000');
-      expect(priced('mistral', 'mistral-ocr-2512', { annotated_pages: 5 })).toBe('0.015000000');
-      expect(priced('mistral', 'mistral-ocr-2512', { images: 5 })).toBeNull();
-    }),
-  );
+  never('is that of hours and pages, exactly', () => {
+    const priced = (id: string, name: string, extra: ExtraUsage) => {
+      const found = catalogModels().find(({ provider, model }) => provider.id === id && model.id === name)!;
+      return costOf(id, found.model, { ...EMPTY, promptTokens: null, extra }, new Date(TIMES[4]!));
+    };
+    // 0.111 USD an hour, also of many hours and of a second.
+    expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 3_600 })).toBe('0.111000000');
+    expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 360_000 })).toBe('11.100000000');
+    expect(priced('groq', 'whisper-large-v3', { input_audio_seconds: 1 })).toBe('0.000030833');
+    // 2 USD for a thousand pages, 3 USD with annotations.
+    expect(priced('mistral', 'mistral-ocr-2512', { pages: 5 })).toBe('0.010000000');
+    expect(priced('mistral', 'mistral-ocr-2512', { annotated_pages: 5 })).toBe('0.015000000');
+    expect(priced('mistral', 'mistral-ocr-2512', { images: 5 })).toBeNull();
+  });
 
-  it(
-    'is half for the tokens of a batch, but for those from the cache of Google',
-    never(() => {
-      const used = {
-        ...EMPTY,
-        promptTokens: 3_000_000,
-        cachedTokens: 1_000_000,
-        completionTokens: 1_000_000,
-      };
-      const batch = { ...used, extra: { service_tier: 'batch', web_searches: 3 } };
-      const tierless = { ...used, extra: { web_searches: 3 } };
-      const differing = catalogModels().flatMap(({ provider, model }) => {
-        if (!['openai', 'anthropic', 'mistral', 'google', 'groq'].includes(provider.id)) return [];
-        if (catalogPrices(model, provider.id).length === 0) return [];
-        const at = new Date(TIMES[4]!);
-        const [usual, cached, half] = [
-          tierless,
-          { ...used, promptTokens: 1_000_000, completionTokens: 0 },
-          batch,
-        ]
-          .map((usage) => costOf(provider.id, model, usage, at))
-          .map((cost) => (cost === null ? null : Number(cost)));
-        if (usual == null) return [];
-        const searches = usual - Number(costOf(provider.id, model, used, at));
-        const kept = provider.id === 'google' ? cached! : 0;
-        const expected = provider.id === 'groq' ? null : (usual - searches - kept) / 2 + searches + kept;
-        const isSame = expected === null ? half === null : Math.abs(half! - expected) < 1e-8;
-        return isSame ? [] : [`${provider.id} ${model.id}: ${half}, not ${expected}`];
-      });
-      expect(differing).toEqual([]);
-    }),
-  );
+  never('is half for the tokens of a batch, but for those from the cache of Google', () => {
+    const used = {
+      ...EMPTY,
+      promptTokens: 3_000_000,
+      cachedTokens: 1_000_000,
+      completionTokens: 1_000_000,
+    };
+    const batch = { ...used, extra: { service_tier: 'batch', web_searches: 3 } };
+    const tierless = { ...used, extra: { web_searches: 3 } };
+    const differing = catalogModels().flatMap(({ provider, model }) => {
+      if (!['openai', 'anthropic', 'mistral', 'google', 'groq'].includes(provider.id)) return [];
+      if (catalogPrices(model, provider.id).length === 0) return [];
+      const at = new Date(TIMES[4]!);
+      const [usual, cached, half] = [
+        tierless,
+        { ...used, promptTokens: 1_000_000, completionTokens: 0 },
+        batch,
+      ]
+        .map((usage) => costOf(provider.id, model, usage, at))
+        .map((cost) => (cost === null ? null : Number(cost)));
+      if (usual == null) return [];
+      const searches = usual - Number(costOf(provider.id, model, used, at));
+      const kept = provider.id === 'google' ? cached! : 0;
+      const expected = provider.id === 'groq' ? null : (usual - searches - kept) / 2 + searches + kept;
+      const isSame = expected === null ? half === null : Math.abs(half! - expected) < 1e-8;
+      return isSame ? [] : [`${provider.id} ${model.id}: ${half}, not ${expected}`];
+    });
+    expect(differing).toEqual([]);
+  });
 });
 
 describe('usages as the catalog reads them from responses', () => {
@@ -273,7 +267,7 @@ describe('usages as the catalog reads them from responses', () => {
     extra: { cache_write_1h_tokens: 500 },
   };
 
-  it.each<[string, string, string, TokenUsage, object]>([
+  never.each<[string, string, string, TokenUsage, object]>([
     [
       'openai',
       'gpt-4o',
@@ -332,17 +326,14 @@ describe('usages as the catalog reads them from responses', () => {
         },
       },
     ],
-  ])(
-    'cost the same: %s %s',
-    never((providerId, model, flavour, ours, response) => {
-      const provider = findProvider({ providerId })!;
-      const extracted = extractUsage(provider, { model, ...response }, flavour);
-      const at = new Date('2026-10-01T12:00:00Z');
-      const asked = calcPrice(extracted.usage, model, { providerId, timestamp: at })!;
-      expect(asked.total_price).toBeGreaterThan(0);
-      expect(Math.abs(Number(costOf(providerId, asked.model, ours, at)) - asked.total_price)).toBeLessThan(
-        1e-9,
-      );
-    }),
-  );
+  ])('cost the same: %s %s', (providerId, model, flavour, ours, response) => {
+    const provider = findProvider({ providerId })!;
+    const extracted = extractUsage(provider, { model, ...response }, flavour);
+    const at = new Date('2026-10-01T12:00:00Z');
+    const asked = calcPrice(extracted.usage, model, { providerId, timestamp: at })!;
+    expect(asked.total_price).toBeGreaterThan(0);
+    expect(Math.abs(Number(costOf(providerId, asked.model, ours, at)) - asked.total_price)).toBeLessThan(
+      1e-9,
+    );
+  });
 });

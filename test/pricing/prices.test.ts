@@ -67,9 +67,9 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
 }
 
 describe('the price of a model', () => {
-  it(
+  never(
     'is the custom one of the provider, then of its list, then of the catalog; the longest match; the latest',
-    never(async () => {
+    async () => {
       expect(await resolve('one', 'gpt-4o')).toMatchObject({
         catalog: 'openai',
         price: { source: 'catalog', catalog: 'openai', model: 'gpt-4o' },
@@ -103,39 +103,35 @@ describe('the price of a model', () => {
       });
       await make('local', 'later', '6', '2031-01-01T00:00:00Z');
       expect(await resolve('local', 'later', '2030-01-01T00:00:00Z')).toMatchObject({ price: null });
-    }),
+    },
   );
 
-  it(
+  never(
     'is none for a local provider without a custom price, and for a provider that does not exist',
-    never(async () => {
+    async () => {
       expect(await resolve('local', 'gpt-4o')).toMatchObject({
         catalog: null,
         price: null,
         reason: 'Provider local has no price list, and no custom price matches.',
       });
       expect(await resolve('nobody', 'gpt-4o')).toMatchObject({ catalog: null, price: null });
-    }),
+    },
   );
 
-  it(
-    'is not decided by the case in which a client writes the name',
-    never(async () => {
-      const make = (model: string, input: string) =>
-        admin('POST', '/prices', { catalog: 'two', model, input });
-      await make('gpt-4.1', '1');
-      await make('gpt-4.1-*', '2');
-      await make('Gpt-4.1-Mini', '3');
-      const priceOf = async (model: string) => (await resolve('two', model)).price;
-      // Not that of the catalog, nor that of a shorter pattern in the right case.
-      expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'gpt-4.1', source: 'custom' });
-      expect(await priceOf('GPT-4.1-nano')).toMatchObject({ model: 'gpt-4.1-*' });
-      expect(await priceOf('gpt-4.1-mini')).toMatchObject({ model: 'Gpt-4.1-Mini' });
-      await make('GPT-4.1', '4');
-      expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'GPT-4.1' });
-      expect(await priceOf('gpt-4.1')).toMatchObject({ model: 'gpt-4.1' });
-    }),
-  );
+  never('is not decided by the case in which a client writes the name', async () => {
+    const make = (model: string, input: string) => admin('POST', '/prices', { catalog: 'two', model, input });
+    await make('gpt-4.1', '1');
+    await make('gpt-4.1-*', '2');
+    await make('Gpt-4.1-Mini', '3');
+    const priceOf = async (model: string) => (await resolve('two', model)).price;
+    // Not that of the catalog, nor that of a shorter pattern in the right case.
+    expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'gpt-4.1', source: 'custom' });
+    expect(await priceOf('GPT-4.1-nano')).toMatchObject({ model: 'gpt-4.1-*' });
+    expect(await priceOf('gpt-4.1-mini')).toMatchObject({ model: 'Gpt-4.1-Mini' });
+    await make('GPT-4.1', '4');
+    expect(await priceOf('GPT-4.1')).toMatchObject({ model: 'GPT-4.1' });
+    expect(await priceOf('gpt-4.1')).toMatchObject({ model: 'gpt-4.1' });
+  });
 
   it('is not decided by an asterisk that a client sends', async () => {
     // The catalog finds a model for this name; the row that is stored for it is no pattern.

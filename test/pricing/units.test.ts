@@ -45,21 +45,16 @@ function leastOf(price: Partial<StoredPrice>, used: Partial<TokenUsage>): string
 }
 
 describe('a price for units only', () => {
-  it(
-    'needs no tokens',
-    never(() => {
-      expect(costOf({ extra: { images: '40' } }, { extra: { images: 3 } })).toBe('0.120000000');
-      expect(costOf({ extra: { images: '40' }, per_call: '1' }, { extra: { images: 3 } })).toBe(
-        '1.120000000',
-      );
-      expect(costOf({ extra: { images: '40' } }, { promptTokens: 9, extra: { images: 3 } })).toBe(
-        '0.120000000',
-      );
-      expect(costOf({ extra: { input_characters: '0.000015' } }, { extra: { input_characters: 1 } })).toBe(
-        '0.000000015',
-      );
-    }),
-  );
+  never('needs no tokens', () => {
+    expect(costOf({ extra: { images: '40' } }, { extra: { images: 3 } })).toBe('0.120000000');
+    expect(costOf({ extra: { images: '40' }, per_call: '1' }, { extra: { images: 3 } })).toBe('1.120000000');
+    expect(costOf({ extra: { images: '40' } }, { promptTokens: 9, extra: { images: 3 } })).toBe(
+      '0.120000000',
+    );
+    expect(costOf({ extra: { input_characters: '0.000015' } }, { extra: { input_characters: 1 } })).toBe(
+      '0.000000015',
+    );
+  });
 
   it('with a price for tokens beside it needs their number too', () => {
     expect(costOf({ input: '2', extra: { images: '40' } }, { extra: { images: 3 } })).toBeNull();
@@ -106,16 +101,13 @@ describe('tools that a provider runs', () => {
     expect(costOf(price, { ...used, extra })).toBe('2.105000000');
   });
 
-  it(
-    'make the cost unknown if they were not counted, whatever the price names',
-    never(() => {
-      const extra = { uncounted_tools: 1, web_searches: 1 };
-      expect(costOf(price, { ...used, extra })).toBeNull();
-      expect(leastOf(price, { ...used, extra })).toBe('2.010000000');
-      expect(costOf(TOKENS, { ...used, extra })).toBeNull();
-      expect(leastOf(TOKENS, { ...used, extra })).toBe('2.000000000');
-    }),
-  );
+  never('make the cost unknown if they were not counted, whatever the price names', () => {
+    const extra = { uncounted_tools: 1, web_searches: 1 };
+    expect(costOf(price, { ...used, extra })).toBeNull();
+    expect(leastOf(price, { ...used, extra })).toBe('2.010000000');
+    expect(costOf(TOKENS, { ...used, extra })).toBeNull();
+    expect(leastOf(TOKENS, { ...used, extra })).toBe('2.000000000');
+  });
 });
 
 describe('tiers by size and quality', () => {
@@ -148,17 +140,14 @@ describe('a factor', () => {
     extra: { service_tier: 'batch', ...change },
   });
 
-  it(
-    'applies to tokens, never to counted units or to calls',
-    never(() => {
-      const price = { ...TOKENS, per_call: '5', extra: { web_searches: '10', images: '40' } };
-      const tiers = [{ service_tier: 'batch', factor: '0.5' }];
-      const extra = { web_searches: 100, images: 1_000 };
-      expect(costOf({ ...price, tiers }, { ...used, extra })).toBe('59.000000000');
-      // 13 × 0.5 + 5 + 1 + 40
-      expect(costOf({ ...price, tiers }, batch(extra))).toBe('52.500000000');
-    }),
-  );
+  never('applies to tokens, never to counted units or to calls', () => {
+    const price = { ...TOKENS, per_call: '5', extra: { web_searches: '10', images: '40' } };
+    const tiers = [{ service_tier: 'batch', factor: '0.5' }];
+    const extra = { web_searches: 100, images: 1_000 };
+    expect(costOf({ ...price, tiers }, { ...used, extra })).toBe('59.000000000');
+    // 13 × 0.5 + 5 + 1 + 40
+    expect(costOf({ ...price, tiers }, batch(extra))).toBe('52.500000000');
+  });
 
   it('may differ for tokens from the cache', () => {
     const tiers = [{ service_tier: 'batch', factor: '0.5', cached_factor: '1' }];
@@ -175,45 +164,39 @@ describe('a factor', () => {
     expect(costOf({ ...TOKENS, tiers: [half, long] }, batch({}))).toBe('13.000000000');
   });
 
-  it(
-    'is exact',
-    never(() => {
-      // 1 token of 0.001 pico-dollars times 0.5 is no whole pico-dollar; two thousand of them are one nano-dollar.
-      const tiers = [{ service_tier: 'batch', factor: '0.5' }];
-      const price = { input: '0.000001', tiers };
-      const extra = { service_tier: 'batch' };
-      expect(costOf(price, { promptTokens: 2_000, extra })).toBe('0.000000001');
-      expect(costOf(price, { promptTokens: 1_999, extra })).toBe('0.000000001');
-      expect(costOf(price, { promptTokens: 999, extra })).toBe('0.000000000');
-      const thirds = [{ service_tier: 'batch', factor: '0.333333' }];
-      expect(costOf({ input: '3', tiers: thirds }, { promptTokens: 1_000_000, extra })).toBe('0.999999000');
-    }),
-  );
+  never('is exact', () => {
+    // 1 token of 0.001 pico-dollars times 0.5 is no whole pico-dollar; two thousand of them are one nano-dollar.
+    const tiers = [{ service_tier: 'batch', factor: '0.5' }];
+    const price = { input: '0.000001', tiers };
+    const extra = { service_tier: 'batch' };
+    expect(costOf(price, { promptTokens: 2_000, extra })).toBe('0.000000001');
+    expect(costOf(price, { promptTokens: 1_999, extra })).toBe('0.000000001');
+    expect(costOf(price, { promptTokens: 999, extra })).toBe('0.000000000');
+    const thirds = [{ service_tier: 'batch', factor: '0.333333' }];
+    expect(costOf({ input: '3', tiers: thirds }, { promptTokens: 1_000_000, extra })).toBe('0.999999000');
+  });
 });
 
 describe('the most that a call can cost', () => {
-  it(
-    'includes what its request bounds, at the dearest price',
-    never(() => {
-      const tiers: Tier[] = [
-        { size: 'large', extra: { images: '100' } },
-        { service_tier: 'priority', factor: '2' },
-        { above: 10, input: '3', output: '30' },
-      ];
-      const price = new CompiledPrice({
-        ...NO_PRICE,
-        ...TOKENS,
-        extra: { images: '40', input_characters: '15' },
-        tiers,
-      });
-      const nano = (usd: string) => parseDecimal(usd, COST_SCALE)! + 1n;
-      expect(price.highestCostOf(1_000_000, 1_000_000)).toBe(nano('66'));
-      const most = { images: 1_000, input_characters: 1_000 };
-      expect(price.highestCostOf(0, 0, most)).toBe(nano('115'));
-      expect(price.unboundedUnits).toEqual([]);
-      expect(price.hasBoundedUnits).toBe(true);
-    }),
-  );
+  never('includes what its request bounds, at the dearest price', () => {
+    const tiers: Tier[] = [
+      { size: 'large', extra: { images: '100' } },
+      { service_tier: 'priority', factor: '2' },
+      { above: 10, input: '3', output: '30' },
+    ];
+    const price = new CompiledPrice({
+      ...NO_PRICE,
+      ...TOKENS,
+      extra: { images: '40', input_characters: '15' },
+      tiers,
+    });
+    const nano = (usd: string) => parseDecimal(usd, COST_SCALE)! + 1n;
+    expect(price.highestCostOf(1_000_000, 1_000_000)).toBe(nano('66'));
+    const most = { images: 1_000, input_characters: 1_000 };
+    expect(price.highestCostOf(0, 0, most)).toBe(nano('115'));
+    expect(price.unboundedUnits).toEqual([]);
+    expect(price.hasBoundedUnits).toBe(true);
+  });
 
   it('is not known of units that the request does not bound', () => {
     const extra = { pages: '1', input_audio_seconds: '2', web_searches: '10', images: '3' };

@@ -89,66 +89,57 @@ const gemini = (output: number, finishReason?: string) => ({
   usageMetadata: { promptTokenCount: 100, candidatesTokenCount: output, totalTokenCount: 100 + output },
 });
 
-it(
-  'has no cost of a stream of Gemini that was cut, and what was reported as its least',
-  never(async () => {
-    const request = { contents: [], generationConfig: { maxOutputTokens: 500, candidateCount: 2 } };
-    expect(await call(GEMINI, cutAfter(gemini(10), gemini(20)), request)).toMatchObject({
-      usage_final: false,
-      completion_tokens: 20,
-      cost_usd: null,
-      cost_low_usd: '0.000300000',
-      cost_high_usd: '0.010100001',
-      output_limit: '1000',
-    });
-    const body = stream(gemini(10), gemini(20, 'STOP'));
-    const final = { usage_final: true, cost_usd: '0.000300000', cost_low_usd: null, cost_high_usd: null };
-    expect(await call(GEMINI, whole(body), request)).toMatchObject(final);
-    // Cut after its last event.
-    const ofOne = { contents: [] };
-    expect(await call(GEMINI, cutAfter(gemini(10), gemini(20, 'STOP')), ofOne)).toMatchObject({
-      ...final,
-      outcome: 'truncated',
-    });
-  }),
-);
+never('has no cost of a stream of Gemini that was cut, and what was reported as its least', async () => {
+  const request = { contents: [], generationConfig: { maxOutputTokens: 500, candidateCount: 2 } };
+  expect(await call(GEMINI, cutAfter(gemini(10), gemini(20)), request)).toMatchObject({
+    usage_final: false,
+    completion_tokens: 20,
+    cost_usd: null,
+    cost_low_usd: '0.000300000',
+    cost_high_usd: '0.010100001',
+    output_limit: '1000',
+  });
+  const body = stream(gemini(10), gemini(20, 'STOP'));
+  const final = { usage_final: true, cost_usd: '0.000300000', cost_low_usd: null, cost_high_usd: null };
+  expect(await call(GEMINI, whole(body), request)).toMatchObject(final);
+  // Cut after its last event.
+  const ofOne = { contents: [] };
+  expect(await call(GEMINI, cutAfter(gemini(10), gemini(20, 'STOP')), ofOne)).toMatchObject({
+    ...final,
+    outcome: 'truncated',
+  });
+});
 
-it(
-  'knows the input of a stream of Anthropic that was cut',
-  never(async () => {
-    const message = { model: 'priced', usage: { input_tokens: 1_000, output_tokens: 1 } };
-    const body = { model: 'priced', max_tokens: 50 };
-    expect(await call('/v1/messages', cutAfter({ type: 'message_start', message }), body)).toMatchObject({
-      usage_final: false,
-      prompt_tokens: 1_000,
-      cost_usd: null,
-      cost_low_usd: '0.001000000',
-      cost_high_usd: '0.001500001',
-    });
-  }),
-);
+never('knows the input of a stream of Anthropic that was cut', async () => {
+  const message = { model: 'priced', usage: { input_tokens: 1_000, output_tokens: 1 } };
+  const body = { model: 'priced', max_tokens: 50 };
+  expect(await call('/v1/messages', cutAfter({ type: 'message_start', message }), body)).toMatchObject({
+    usage_final: false,
+    prompt_tokens: 1_000,
+    cost_usd: null,
+    cost_low_usd: '0.001000000',
+    cost_high_usd: '0.001500001',
+  });
+});
 
-it(
-  'does not take counts in every chunk for the last ones',
-  never(async () => {
-    const chunk = (output: number) => ({
-      choices: [{ delta: { content: 'x' } }],
-      usage: { prompt_tokens: 10, completion_tokens: output, total_tokens: 10 + output },
-    });
-    const row = await call('/v1/chat/completions', whole(stream(chunk(1), chunk(2))), {
-      model: 'priced',
-      max_tokens: 9,
-      n: 2,
-    });
-    expect(row).toMatchObject({
-      usage_final: false,
-      outcome: 'completed',
-      cost_usd: null,
-      cost_low_usd: '0.000030000',
-      cost_high_usd: '0.000190001',
-    });
-  }),
-);
+never('does not take counts in every chunk for the last ones', async () => {
+  const chunk = (output: number) => ({
+    choices: [{ delta: { content: 'x' } }],
+    usage: { prompt_tokens: 10, completion_tokens: output, total_tokens: 10 + output },
+  });
+  const row = await call('/v1/chat/completions', whole(stream(chunk(1), chunk(2))), {
+    model: 'priced',
+    max_tokens: 9,
+    n: 2,
+  });
+  expect(row).toMatchObject({
+    usage_final: false,
+    outcome: 'completed',
+    cost_usd: null,
+    cost_low_usd: '0.000030000',
+    cost_high_usd: '0.000190001',
+  });
+});
 
 it('takes the first of several candidates that ends for the end only of a whole stream', async () => {
   const candidate = (index: number, finishReason?: string) => ({
@@ -293,29 +284,26 @@ it('has no bounds where there was nothing to bill', async () => {
     });
 });
 
-it(
-  'fills in bounds and never a cost, once a model has a price',
-  never(async () => {
-    const row = await call(
-      '/v1/messages',
-      cutAfter({
-        type: 'message_start',
-        message: { model: 'late', usage: { input_tokens: 1_000, output_tokens: 1 } },
-      }),
-      { model: 'late', max_tokens: 50 },
-    );
-    expect(row).toMatchObject({ usage_final: false, cost_low_usd: null, cost_high_usd: null });
-    await postern.admin('POST', '/prices', { catalog: 'default', model: 'late', input: '1', output: '10' });
-    const from = new Date(Date.now() - 3_600_000).toISOString();
-    await postern.admin('POST', '/prices/reprice', { from, to: new Date().toISOString(), model: 'late' });
-    expect(await postern.row(row.id)).toMatchObject({
-      cost_usd: null,
-      cost_low_usd: '0.001000000',
-      cost_high_usd: '0.001500001',
-      price_id: null,
-    });
-  }),
-);
+never('fills in bounds and never a cost, once a model has a price', async () => {
+  const row = await call(
+    '/v1/messages',
+    cutAfter({
+      type: 'message_start',
+      message: { model: 'late', usage: { input_tokens: 1_000, output_tokens: 1 } },
+    }),
+    { model: 'late', max_tokens: 50 },
+  );
+  expect(row).toMatchObject({ usage_final: false, cost_low_usd: null, cost_high_usd: null });
+  await postern.admin('POST', '/prices', { catalog: 'default', model: 'late', input: '1', output: '10' });
+  const from = new Date(Date.now() - 3_600_000).toISOString();
+  await postern.admin('POST', '/prices/reprice', { from, to: new Date().toISOString(), model: 'late' });
+  expect(await postern.row(row.id)).toMatchObject({
+    cost_usd: null,
+    cost_low_usd: '0.001000000',
+    cost_high_usd: '0.001500001',
+    price_id: null,
+  });
+});
 
 it('lists them', async () => {
   type Page = { data: { usage_final: boolean | null; cost_usd: string | null }[] };

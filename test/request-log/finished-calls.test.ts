@@ -98,18 +98,15 @@ it('tells every call that has a row, once, with the facts of that row', async ()
   await postern.database.drop();
 });
 
-it(
-  'hands on no trace context that holds a key, the caller’s own or another',
-  never(async () => {
-    listen('test', (finished) => told.push(finished));
-    for (const held of [key, generateKey()]) {
-      await call([`traceparent: ${TRACEPARENT}-${held}`, `tracestate: vendor=${held}`]);
-    }
-    await eventually(() => told.length === 2);
-    expect(told).toMatchObject(Array(2).fill({ traceparent: null, tracestate: null }));
-    await postern.stop();
-  }),
-);
+never('hands on no trace context that holds a key, the caller’s own or another', async () => {
+  listen('test', (finished) => told.push(finished));
+  for (const held of [key, generateKey()]) {
+    await call([`traceparent: ${TRACEPARENT}-${held}`, `tracestate: vendor=${held}`]);
+  }
+  await eventually(() => told.length === 2);
+  expect(told).toMatchObject(Array(2).fill({ traceparent: null, tracestate: null }));
+  await postern.stop();
+});
 
 it('is not harmed by listeners that throw, nor are the others, and says so once', async () => {
   listen('throwing', () => {

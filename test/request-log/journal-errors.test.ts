@@ -89,58 +89,49 @@ it('makes the names of its directories durable, the first one in DATA_DIR too', 
   }
 });
 
-it(
-  'puts a line together from short writes',
-  never(async () => {
-    onWrite((real, fd, bytes, offset) => real(fd, bytes, offset, Math.min(7, bytes.length - offset)));
+never('puts a line together from short writes', async () => {
+  onWrite((real, fd, bytes, offset) => real(fd, bytes, offset, Math.min(7, bytes.length - offset)));
+  const call = recordsOf('read');
+  append(call);
+  expect(await recovered()).toEqual(rowsOf(call));
+});
+
+never('goes on in a new file when the old one fails, wherever the line was torn', async () => {
+  const calls = [];
+  for (let at = 0; at < 600; at += 13) {
+    let failing = true;
+    onWrite((real, fd, bytes, offset) => {
+      if (!failing) return real(fd, bytes, offset);
+      failing = false;
+      real(fd, bytes, 0, Math.min(at, bytes.length));
+      throw fault('EIO');
+    });
     const call = recordsOf('read');
     append(call);
-    expect(await recovered()).toEqual(rowsOf(call));
-  }),
-);
-
-it(
-  'goes on in a new file when the old one fails, wherever the line was torn',
-  never(async () => {
-    const calls = [];
-    for (let at = 0; at < 600; at += 13) {
-      let failing = true;
-      onWrite((real, fd, bytes, offset) => {
-        if (!failing) return real(fd, bytes, offset);
-        failing = false;
-        real(fd, bytes, 0, Math.min(at, bytes.length));
-        throw fault('EIO');
-      });
-      const call = recordsOf('read');
-      append(call);
-      calls.push(...call);
-      jest.restoreAllMocks();
-    }
-    expect(journal.degraded).toBeNull();
-    expect(await recovered()).toEqual(rowsOf(calls));
-  }),
-);
-
-it(
-  'never makes a record of a beginning it rejected, however much of it was written',
-  never(async () => {
-    const before = recordsOf('read');
-    append(before);
-    const [rejected] = recordsOf('begun');
-    // All but the newline gets through, then nothing does.
-    onWrite((real, fd, bytes, offset) => {
-      if (bytes.length > 2) real(fd, bytes, offset, bytes.length - 1);
-      throw fault('ENOSPC');
-    });
-    expect(() => journal.append(rejected!)).toThrow('ENOSPC');
-    expect(journal.accepting).toBe(false);
-    expect(journal.degraded).not.toBeNull();
+    calls.push(...call);
     jest.restoreAllMocks();
-    const after = recordsOf('read');
-    append(after);
-    expect(await recovered()).toEqual(rowsOf([...before, ...after]));
-  }),
-);
+  }
+  expect(journal.degraded).toBeNull();
+  expect(await recovered()).toEqual(rowsOf(calls));
+});
+
+never('never makes a record of a beginning it rejected, however much of it was written', async () => {
+  const before = recordsOf('read');
+  append(before);
+  const [rejected] = recordsOf('begun');
+  // All but the newline gets through, then nothing does.
+  onWrite((real, fd, bytes, offset) => {
+    if (bytes.length > 2) real(fd, bytes, offset, bytes.length - 1);
+    throw fault('ENOSPC');
+  });
+  expect(() => journal.append(rejected!)).toThrow('ENOSPC');
+  expect(journal.accepting).toBe(false);
+  expect(journal.degraded).not.toBeNull();
+  jest.restoreAllMocks();
+  const after = recordsOf('read');
+  append(after);
+  expect(await recovered()).toEqual(rowsOf([...before, ...after]));
+});
 
 it('gives the reserve for the end of a call in flight, not for a new one', async () => {
   const reserve = join(journal.root, 'reserve');
@@ -331,9 +322,9 @@ describe('records of one tick of the event loop', () => {
     expect(await readdir(journal.root)).toEqual([]);
   });
 
-  it(
+  never(
     'get no reserve if they are beginnings, also when they are tried again on a disk that is full now',
-    never(() => {
+    () => {
       const reserve = join(journal.root, 'reserve');
       const codes = ['EIO'];
       onWrite((real, fd, bytes, offset) => {
@@ -343,12 +334,12 @@ describe('records of one tick of the event loop', () => {
       const [begin] = recordsOf('begun');
       expect(appendAll([begin!]).reported).toEqual([[begin, 'failed']]);
       expect(fs.existsSync(reserve)).toBe(true);
-    }),
+    },
   );
 
-  it(
+  never(
     'stand as far as a filling disk took them: ends get the reserve, and no rejected beginning is found',
-    never(async () => {
+    async () => {
       const reserve = join(journal.root, 'reserve');
       const kinds = [recordsOf('ended'), recordsOf('begun'), recordsOf('ended'), recordsOf('begun')];
       const length = linesOf(kinds.map((call) => call.at(-1)!)).reduce((sum, line) => sum + line.length, 0);
@@ -378,7 +369,7 @@ describe('records of one tick of the event loop', () => {
         await journal.close();
         journal = open();
       }
-    }),
+    },
   );
 });
 

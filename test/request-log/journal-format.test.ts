@@ -102,60 +102,54 @@ async function recover(text: string): Promise<{ rows: LogRow[]; corrupt: number 
   return { rows: rows.sort((a, b) => a.id.localeCompare(b.id)), corrupt };
 }
 
-it(
-  'recovers the journal of version 0.1.0',
-  never(async () => {
-    expect(await recover(WRITTEN_BY_0_1_0)).toEqual({
-      corrupt: 0,
-      rows: [
-        { ...BEGIN, id: id(1), ...END, ...USAGE, usage_final: null, outcome: 'client_aborted' },
-        {
-          ...BEGIN,
-          id: id(2),
-          ...END,
-          outcome: 'upstream_timeout',
-          error_code: 'upstream_timeout',
-          status: 504,
-          streamed: false,
-          ...nulls(USAGE),
-          // Nobody has read what was billed.
-          usage_final: false,
-          duration_ms: 2.5,
-        },
-        { ...BEGIN, id: id(3), ...UNSEEN_END, ...nulls(USAGE), usage_final: false },
-        { ...BEGIN, id: id(4), ...END, ...USAGE, usage_final: null },
-      ],
-    });
-  }),
-);
+never('recovers the journal of version 0.1.0', async () => {
+  expect(await recover(WRITTEN_BY_0_1_0)).toEqual({
+    corrupt: 0,
+    rows: [
+      { ...BEGIN, id: id(1), ...END, ...USAGE, usage_final: null, outcome: 'client_aborted' },
+      {
+        ...BEGIN,
+        id: id(2),
+        ...END,
+        outcome: 'upstream_timeout',
+        error_code: 'upstream_timeout',
+        status: 504,
+        streamed: false,
+        ...nulls(USAGE),
+        // Nobody has read what was billed.
+        usage_final: false,
+        duration_ms: 2.5,
+      },
+      { ...BEGIN, id: id(3), ...UNSEEN_END, ...nulls(USAGE), usage_final: false },
+      { ...BEGIN, id: id(4), ...END, ...USAGE, usage_final: null },
+    ],
+  });
+});
 
-it(
-  'recovers records that lack a column of this version or have one that it does not know',
-  never(async () => {
-    const { user_agent: _, ...older } = BEGIN;
-    const end = { ...END, provider_request_id: 'req_1' };
-    const records = [
-      { t: 'B', id: id(1), ...older, region: 'eu' },
-      { t: 'E', id: id(1), ...end, cost: '0.1' },
-      { t: 'X', id: id(2), ...BEGIN },
-    ];
-    expect(await recover(encodeLines(records.map((record) => JSON.stringify(record))).toString())).toEqual({
-      // A type of record that this version does not know is reported like a damaged line.
-      corrupt: 1,
-      rows: [
-        {
-          ...BEGIN,
-          user_agent: null,
-          id: id(1),
-          ...end,
-          ...nulls(USAGE),
-          usage_final: false,
-          duration_ms: 2.5,
-        },
-      ],
-    });
-  }),
-);
+never('recovers records that lack a column of this version or have one that it does not know', async () => {
+  const { user_agent: _, ...older } = BEGIN;
+  const end = { ...END, provider_request_id: 'req_1' };
+  const records = [
+    { t: 'B', id: id(1), ...older, region: 'eu' },
+    { t: 'E', id: id(1), ...end, cost: '0.1' },
+    { t: 'X', id: id(2), ...BEGIN },
+  ];
+  expect(await recover(encodeLines(records.map((record) => JSON.stringify(record))).toString())).toEqual({
+    // A type of record that this version does not know is reported like a damaged line.
+    corrupt: 1,
+    rows: [
+      {
+        ...BEGIN,
+        user_agent: null,
+        id: id(1),
+        ...end,
+        ...nulls(USAGE),
+        usage_final: false,
+        duration_ms: 2.5,
+      },
+    ],
+  });
+});
 
 it('has the record of an Idempotency-Key in the start record and in a spilled row, and no other', async () => {
   const claim = Buffer.alloc(32, 0xfb).toString('base64url');

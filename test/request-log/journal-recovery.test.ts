@@ -82,15 +82,12 @@ const bytes = Buffer.concat(lines);
 const starts = lines.reduce((at, line) => [...at, at.at(-1)! + line.length], [0]);
 
 describe('the journal of a process that died', () => {
-  it(
-    'gives every record back when nothing is damaged',
-    never(async () => {
-      const { rows, corrupt } = await recover(bytes);
-      expect(rows).toEqual(rowsOf(records));
-      expect(rows.size).toBe(5);
-      expect(corrupt).toBe(0);
-    }),
-  );
+  never('gives every record back when nothing is damaged', async () => {
+    const { rows, corrupt } = await recover(bytes);
+    expect(rows).toEqual(rowsOf(records));
+    expect(rows.size).toBe(5);
+    expect(corrupt).toBe(0);
+  });
 
   it('gives every intact record back when the file is cut at any byte', async () => {
     await atEvery(bytes.length + 1, async (cut) => {
@@ -102,9 +99,9 @@ describe('the journal of a process that died', () => {
     });
   });
 
-  it.each([0x01, 0x80, 0xff])(
+  never.each([0x01, 0x80, 0xff])(
     'gives every intact record back when any byte is changed by %p',
-    never(async (mask) => {
+    async (mask) => {
       for (const at of places(bytes.length)) {
         const damaged = Buffer.from(bytes);
         damaged[at]! ^= mask;
@@ -117,7 +114,7 @@ describe('the journal of a process that died', () => {
         );
         expect(corrupt).toBeGreaterThan(0);
       }
-    }),
+    },
   );
 
   it('gives every intact record back when any byte has become a newline', async () => {
@@ -167,31 +164,28 @@ describe('the journal of a process that died', () => {
     expect([whole.usage_final, whole.job]).toEqual([true, undefined]);
   });
 
-  it(
-    'has the newest usage so far of a call that went on, until its end says more',
-    never(async () => {
-      const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
-      const soFar = (tokens: number): JournalRecord => ({
-        ...U,
-        outcome: 'interrupted',
-        duration_ms: null,
-        prompt_tokens: tokens,
-      });
-      const rowOf = async (...records: JournalRecord[]) =>
-        (await recover(Buffer.concat(linesOf(records)))).rows.get(B.id)!;
-      expect(await rowOf(B, soFar(10), soFar(20))).toMatchObject({
-        outcome: 'interrupted',
-        prompt_tokens: 20,
-      });
-      expect(await rowOf(B, soFar(10), E)).toMatchObject({
-        outcome: 'completed',
-        status: 200,
-        prompt_tokens: 10,
-      });
-      const whole = await rowOf(B, soFar(10), soFar(20), E, U);
-      expect(whole).toEqual(rowsOf([B, E, U]).get(B.id));
-    }),
-  );
+  never('has the newest usage so far of a call that went on, until its end says more', async () => {
+    const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
+    const soFar = (tokens: number): JournalRecord => ({
+      ...U,
+      outcome: 'interrupted',
+      duration_ms: null,
+      prompt_tokens: tokens,
+    });
+    const rowOf = async (...records: JournalRecord[]) =>
+      (await recover(Buffer.concat(linesOf(records)))).rows.get(B.id)!;
+    expect(await rowOf(B, soFar(10), soFar(20))).toMatchObject({
+      outcome: 'interrupted',
+      prompt_tokens: 20,
+    });
+    expect(await rowOf(B, soFar(10), E)).toMatchObject({
+      outcome: 'completed',
+      status: 200,
+      prompt_tokens: 10,
+    });
+    const whole = await rowOf(B, soFar(10), soFar(20), E, U);
+    expect(whole).toEqual(rowsOf([B, E, U]).get(B.id));
+  });
 
   it('of a call whose end is damaged has the usage, and says that its end is not known', async () => {
     const [B, E, U] = recordsOf('read') as [JournalRecord, JournalRecord, JournalRecord];
@@ -209,54 +203,43 @@ describe('the journal of a process that died', () => {
     });
   });
 
-  it(
-    'is read by the worker with its number, and by the first one if there is none',
-    never(() => {
-      const runs = [1, 2, 3].map((worker) => runDirectoryName(uuidv7(), worker));
-      expect(runs.map((run) => drainerOf(run, 2))).toEqual([1, 2, 1]);
-    }),
-  );
+  never('is read by the worker with its number, and by the first one if there is none', () => {
+    const runs = [1, 2, 3].map((worker) => runDirectoryName(uuidv7(), worker));
+    expect(runs.map((run) => drainerOf(run, 2))).toEqual([1, 2, 1]);
+  });
 
-  it(
-    'needs no order, minds no repetition and no orphan, over any number of files',
-    never(async () => {
-      const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'spilled');
-      const outcome = fc.constantFrom(
-        'completed',
-        'client_aborted',
-        'upstream_error',
-        'interrupted' as const,
-      );
-      await check(
-        fc.asyncProperty(
-          fc.array(fc.tuple(progress, outcome), { minLength: 1, maxLength: 12 }),
-          fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
-          fc.boolean(),
-          async (calls, chance, orphans) => {
-            const next = () => chance.next().value as number;
-            let left = calls.flatMap(([how, why]) => recordsOf(how, why));
-            if (orphans) left = left.filter(() => next() > 0.2);
-            const repeated = left.flatMap((record) => (next() < 0.3 ? [record, record] : [record]));
-            const shuffled = repeated
-              .map((record) => ({ record, order: next() }))
-              .sort((a, b) => a.order - b.order)
-              .map(({ record }) => record);
-            const cuts = [Math.floor(next() * shuffled.length), Math.floor(next() * shuffled.length)].sort();
-            const files = [
-              shuffled.slice(0, cuts[0]),
-              shuffled.slice(cuts[0], cuts[1]),
-              shuffled.slice(cuts[1]),
-            ];
-            const { rows, corrupt } = await recover(...files.map((some) => Buffer.concat(linesOf(some))));
-            expect(new Set(rows.keys())).toEqual(new Set(rowsOf(left).keys()));
-            for (const [id, row] of rowsOf(left)) expect(rows.get(id)!.outcome).toBe(row.outcome);
-            expect(corrupt).toBe(0);
-          },
-        ),
-        { numRuns: 500 },
-      );
-    }),
-  );
+  never('needs no order, minds no repetition and no orphan, over any number of files', async () => {
+    const progress = fc.constantFrom<Progress>('begun', 'ended', 'read', 'spilled');
+    const outcome = fc.constantFrom('completed', 'client_aborted', 'upstream_error', 'interrupted' as const);
+    await check(
+      fc.asyncProperty(
+        fc.array(fc.tuple(progress, outcome), { minLength: 1, maxLength: 12 }),
+        fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
+        fc.boolean(),
+        async (calls, chance, orphans) => {
+          const next = () => chance.next().value as number;
+          let left = calls.flatMap(([how, why]) => recordsOf(how, why));
+          if (orphans) left = left.filter(() => next() > 0.2);
+          const repeated = left.flatMap((record) => (next() < 0.3 ? [record, record] : [record]));
+          const shuffled = repeated
+            .map((record) => ({ record, order: next() }))
+            .sort((a, b) => a.order - b.order)
+            .map(({ record }) => record);
+          const cuts = [Math.floor(next() * shuffled.length), Math.floor(next() * shuffled.length)].sort();
+          const files = [
+            shuffled.slice(0, cuts[0]),
+            shuffled.slice(cuts[0], cuts[1]),
+            shuffled.slice(cuts[1]),
+          ];
+          const { rows, corrupt } = await recover(...files.map((some) => Buffer.concat(linesOf(some))));
+          expect(new Set(rows.keys())).toEqual(new Set(rowsOf(left).keys()));
+          for (const [id, row] of rowsOf(left)) expect(rows.get(id)!.outcome).toBe(row.outcome);
+          expect(corrupt).toBe(0);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
 
   it('reads a file that is all one damaged line in little memory', async () => {
     const path = join(folder, 'zeros.log');

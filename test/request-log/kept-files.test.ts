@@ -64,9 +64,9 @@ async function keptBytes(): Promise<number> {
   return sum;
 }
 
-it(
+never(
   'keeps a finished file under the highest seq that acknowledged a row in it, and counts it nowhere else',
-  never(async () => {
+  async () => {
     journal = open();
     const records = fill(9);
     const files = append(records);
@@ -88,7 +88,7 @@ it(
       { seq: 12n, number: 2 },
     ]);
     expect(await logFiles(journal.runDirectory)).toEqual([]);
-  }),
+  },
 );
 
 it('deletes a file in which no row was acknowledged, and every file if none are kept', async () => {
@@ -137,9 +137,9 @@ it('never keeps more bytes than allowed, on the disk and in memory, and the newe
   expect((await kept()).map(({ seq }) => seq)).toContain(14n);
 });
 
-it(
+never(
   'leaves a file that is held for put-back in place, and does not count it as one that calls need',
-  never(async () => {
+  async () => {
     journal = open();
     const files = append(recordsOf('begun'));
     const [path] = journal.holdAbove(0n);
@@ -148,23 +148,20 @@ it(
     expect([journal.oldestMs, fs.existsSync(path!), await kept()]).toEqual([0, true, []]);
     journal.releaseHeld(2n);
     expect([fs.existsSync(path!), await kept()]).toEqual([false, [{ seq: 2n, number: 1 }]]);
-  }),
+  },
 );
 
-it(
-  'holds every file for put-back, however little space is left for kept ones',
-  never(async () => {
-    journal = open({ keepBytes: 20 * MIB });
-    journal.acknowledge(append(fill(17)), 1n);
-    journal.acknowledge(append(fill(5)), 2n);
-    // The one that is appended to would not fit beside them.
-    expect(await kept()).toHaveLength(2);
-    const paths = journal.holdAbove(0n);
-    expect(paths).toHaveLength(3);
-    for (const path of paths) expect(fs.existsSync(path)).toBe(true);
-    journal.releaseHeld(3n);
-  }),
-);
+never('holds every file for put-back, however little space is left for kept ones', async () => {
+  journal = open({ keepBytes: 20 * MIB });
+  journal.acknowledge(append(fill(17)), 1n);
+  journal.acknowledge(append(fill(5)), 2n);
+  // The one that is appended to would not fit beside them.
+  expect(await kept()).toHaveLength(2);
+  const paths = journal.holdAbove(0n);
+  expect(paths).toHaveLength(3);
+  for (const path of paths) expect(fs.existsSync(path)).toBe(true);
+  journal.releaseHeld(3n);
+});
 
 describe('a full disk', () => {
   it('gets the space of kept files back before a call is rejected for it', async () => {

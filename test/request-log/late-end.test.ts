@@ -70,22 +70,19 @@ async function begunCall(): Promise<CallRecord> {
  * the sync of a disk that hangs, ends when the log has closed.
  */
 
-it(
-  'a call that ends after the shutdown gave it up changes nothing',
-  never(async () => {
-    const call = await begunCall();
-    await log.onApplicationShutdown();
-    await new Promise<void>((ended) => log.endThen(call, 'completed', ended));
-    log.close(call);
-    await turn();
-    expect([log.underWay, call.outcome]).toEqual([0, 'interrupted']);
-    expect(harness.writer.counts.enqueued).toBe(1);
-  }),
-);
+never('a call that ends after the shutdown gave it up changes nothing', async () => {
+  const call = await begunCall();
+  await log.onApplicationShutdown();
+  await new Promise<void>((ended) => log.endThen(call, 'completed', ended));
+  log.close(call);
+  await turn();
+  expect([log.underWay, call.outcome]).toEqual([0, 'interrupted']);
+  expect(harness.writer.counts.enqueued).toBe(1);
+});
 
-it(
+never(
   'a call whose client leaves just before the last write has one end in the journal, and a truthful row',
-  never(async () => {
+  async () => {
     const call = await begunCall();
     // With few calls in flight, its end would be written at once.
     for (let i = 0; i < 4; i++) openCall();
@@ -107,5 +104,5 @@ it(
       { id: call.origin.id, outcome: 'client_aborted' },
     ]);
     expect(harness.journal.oldestMs).toBe(0);
-  }),
+  },
 );

@@ -234,82 +234,76 @@ function rowOf(facts: typeof call extends fc.Arbitrary<infer T> ? T : never): Lo
   return row;
 }
 
-it(
-  'makes a row that Postgres takes of whatever a call brings',
-  never(async () => {
-    const facts = sample(call, 4_000);
-    const rows = facts.map(rowOf);
-    for (const row of rows) log.writer.add(row, []);
-    await eventually(() => log.writer.waiting === 0);
-    expect(log.writer.counts).toMatchObject({ enqueued: rows.length, persisted: rows.length, rejected: 0 });
-    expect(await log.rejectedFiles()).toEqual([]);
+never('makes a row that Postgres takes of whatever a call brings', async () => {
+  const facts = sample(call, 4_000);
+  const rows = facts.map(rowOf);
+  for (const row of rows) log.writer.add(row, []);
+  await eventually(() => log.writer.waiting === 0);
+  expect(log.writer.counts).toMatchObject({ enqueued: rows.length, persisted: rows.length, rejected: 0 });
+  expect(await log.rejectedFiles()).toEqual([]);
 
-    const found = await database.query<LogRow & { client_ip: string | null; started_at: string | Date }>(
-      'SELECT *, host(client_ip) AS client_ip FROM request_log',
-    );
-    expect(found).toHaveLength(rows.length);
-    const byId = new Map(rows.map((row) => [row.id, row]));
-    const texts = ['path', 'user_agent', 'idempotency_key', 'provider_request_id', 'model'] as const;
-    const ints = [
-      'status',
-      'sdk_retry_count',
-      'prompt_tokens',
-      'completion_tokens',
-      'cached_tokens',
-      'reasoning_tokens',
-      'cache_write_tokens',
-    ] as const;
-    for (const row of found) {
-      const sent = byId.get(row.id)!;
-      expect(new Date(row.started_at).toISOString()).toBe(sent.started_at);
-      for (const name of [...texts, 'outcome', 'error_code', 'method'] as const)
-        expect(row[name]).toBe(sent[name]);
-      for (const name of texts) {
-        expect(row[name]?.length ?? 0).toBeLessThanOrEqual(1_024);
-        expect(row[name] ?? '').not.toMatch(/ptn_[0-9A-Za-z]{38}/);
-      }
-      for (const name of ['error_cause', 'provider_error_type', 'provider_error_code'] as const) {
-        expect(row[name]).toBe(sent[name]);
-        expect(row[name] ?? 'x').toMatch(/^[\w.:-]{1,64}$/);
-        expect(row[name] ?? '').not.toMatch(/ptn_[0-9A-Za-z]{38}/);
-      }
-      for (const name of ints) expect(row[name]).toEqual(sent[name] === null ? null : sent[name] + 0);
-      expect(row.client_ip === null).toBe(sent.client_ip === null);
+  const found = await database.query<LogRow & { client_ip: string | null; started_at: string | Date }>(
+    'SELECT *, host(client_ip) AS client_ip FROM request_log',
+  );
+  expect(found).toHaveLength(rows.length);
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  const texts = ['path', 'user_agent', 'idempotency_key', 'provider_request_id', 'model'] as const;
+  const ints = [
+    'status',
+    'sdk_retry_count',
+    'prompt_tokens',
+    'completion_tokens',
+    'cached_tokens',
+    'reasoning_tokens',
+    'cache_write_tokens',
+  ] as const;
+  for (const row of found) {
+    const sent = byId.get(row.id)!;
+    expect(new Date(row.started_at).toISOString()).toBe(sent.started_at);
+    for (const name of [...texts, 'outcome', 'error_code', 'method'] as const)
+      expect(row[name]).toBe(sent[name]);
+    for (const name of texts) {
+      expect(row[name]?.length ?? 0).toBeLessThanOrEqual(1_024);
+      expect(row[name] ?? '').not.toMatch(/ptn_[0-9A-Za-z]{38}/);
     }
-    // A key anywhere in a text takes the whole text with it, and nothing else does.
-    for (const [i, { userAgent }] of facts.entries()) {
-      const hasKey = userAgent !== null && (userAgent.includes(CALLERS_KEY) || userAgent.includes(OTHER_KEY));
-      expect(rows[i]!.user_agent === null).toBe(userAgent === null || hasKey);
+    for (const name of ['error_cause', 'provider_error_type', 'provider_error_code'] as const) {
+      expect(row[name]).toBe(sent[name]);
+      expect(row[name] ?? 'x').toMatch(/^[\w.:-]{1,64}$/);
+      expect(row[name] ?? '').not.toMatch(/ptn_[0-9A-Za-z]{38}/);
     }
-  }),
-);
+    for (const name of ints) expect(row[name]).toEqual(sent[name] === null ? null : sent[name] + 0);
+    expect(row.client_ip === null).toBe(sent.client_ip === null);
+  }
+  // A key anywhere in a text takes the whole text with it, and nothing else does.
+  for (const [i, { userAgent }] of facts.entries()) {
+    const hasKey = userAgent !== null && (userAgent.includes(CALLERS_KEY) || userAgent.includes(OTHER_KEY));
+    expect(rows[i]!.user_agent === null).toBe(userAgent === null || hasKey);
+  }
+});
 
-it.each([
+never.each([
   ['begin', (row: LogRow, record: CallRecord) => setBegin(row, record, null)],
   ['end', (row: LogRow, record: CallRecord) => setEnd(row, record)],
   ['usage', (row: LogRow, record: CallRecord) => setUsage(row, record, NO_USAGE)],
-] as const)(
-  'sets in the phase "%s" exactly the columns of its journal record',
-  never((phase, set) => {
-    const untouched = Symbol('untouched');
-    // Whether the usage is final depends on these.
-    const known: Record<string, unknown> = { method: 'POST', path: '/v1/chat/completions', status: 200 };
-    const before = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched as unknown]));
-    if (phase === 'usage') Object.assign(before, known);
-    const row = { ...before };
-    set(
-      row as unknown as LogRow,
-      {
-        origin: { id: uuidv7(), key: CALLERS_KEY },
-        reservation: { budgets: { named: () => '{}' } },
-        attempt: {},
-        units: null,
-      } as unknown as CallRecord,
-    );
-    const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== before[name]);
-    expect(changed).toEqual(columnsOf(phase));
-  }),
-);
+] as const)('sets in the phase "%s" exactly the columns of its journal record', (phase, set) => {
+  const untouched = Symbol('untouched');
+  // Whether the usage is final depends on these.
+  const known: Record<string, unknown> = { method: 'POST', path: '/v1/chat/completions', status: 200 };
+  const before = Object.fromEntries(LOGGED_COLUMNS.map(({ name }) => [name, untouched as unknown]));
+  if (phase === 'usage') Object.assign(before, known);
+  const row = { ...before };
+  set(
+    row as unknown as LogRow,
+    {
+      origin: { id: uuidv7(), key: CALLERS_KEY },
+      reservation: { budgets: { named: () => '{}' } },
+      attempt: {},
+      units: null,
+    } as unknown as CallRecord,
+  );
+  const changed = LOGGED_COLUMNS.filter(({ name }) => row[name] !== before[name]);
+  expect(changed).toEqual(columnsOf(phase));
+});
 
 it('does not keep a long text alive for the part it stores', () => {
   // A slice of a string holds on to all of it.

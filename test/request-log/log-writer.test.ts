@@ -59,30 +59,27 @@ function startingIn(days: number): { id: string; started_at: string } {
 const partitions = () => database.query("SELECT FROM pg_inherits WHERE inhparent = 'request_log'::regclass");
 const bootFiles = async () => (await readdir(log.journal.runDirectory)).length;
 
-it(
-  'writes rows and releases their files',
-  never(async () => {
-    const rows = record(2_500);
-    await allThere(2_500);
-    const found = await database.query<{ id: string }>('SELECT id FROM request_log ORDER BY id');
-    expect(found.map(({ id }) => id)).toEqual(rows.map(({ id }) => id).sort());
-    await eventually(() => log.writer.counts.persisted === 2_500);
-    expect(log.journal.oldestMs).toBe(0);
-    await log.stop();
-    expect(await readdir(log.journal.root)).toEqual([]);
-  }),
-);
+never('writes rows and releases their files', async () => {
+  const rows = record(2_500);
+  await allThere(2_500);
+  const found = await database.query<{ id: string }>('SELECT id FROM request_log ORDER BY id');
+  expect(found.map(({ id }) => id)).toEqual(rows.map(({ id }) => id).sort());
+  await eventually(() => log.writer.counts.persisted === 2_500);
+  expect(log.journal.oldestMs).toBe(0);
+  await log.stop();
+  expect(await readdir(log.journal.root)).toEqual([]);
+});
 
-it(
+never(
   'changes nothing of a complete row that is written again, as from a journal that was read before',
-  never(async () => {
+  async () => {
     const row = log.record();
     await allWritten(1);
     const before = await database.query('SELECT * FROM request_log');
     log.writer.add({ ...row, model: 'another' }, []);
     await eventually(() => log.writer.counts.persisted === 2);
     expect(await database.query('SELECT * FROM request_log')).toEqual(before);
-  }),
+  },
 );
 
 it('writes the rows of a process that ends before it has compared itself with Postgres', async () => {
@@ -109,24 +106,21 @@ it('keeps one rejected row out of the way of the others, in a file', async () =>
   expect(looks).toBeGreaterThan(before + 5);
 });
 
-it(
-  'counts a rejected row once though the connection breaks amid the halving',
-  never(async () => {
-    for (let round = 0; round < 5; round++) {
-      record(400);
-      log.record({ model: 'a\0b' });
-      record(400);
-      // Broken at whatever step the halving has got to.
-      await eventually(() => log.writer.waiting < 801);
-      relay.set('postern-log', 'cut');
-      relay.set('postern-log', 'none');
-      await allThere(800 * (round + 1));
-    }
-    await eventually(() => log.writer.waiting === 0);
-    expect(log.writer.counts).toEqual({ enqueued: 4_005, persisted: 4_000, spilled: 0, rejected: 5 });
-    expect(await log.rejectedFiles()).toHaveLength(5);
-  }),
-);
+never('counts a rejected row once though the connection breaks amid the halving', async () => {
+  for (let round = 0; round < 5; round++) {
+    record(400);
+    log.record({ model: 'a\0b' });
+    record(400);
+    // Broken at whatever step the halving has got to.
+    await eventually(() => log.writer.waiting < 801);
+    relay.set('postern-log', 'cut');
+    relay.set('postern-log', 'none');
+    await allThere(800 * (round + 1));
+  }
+  await eventually(() => log.writer.waiting === 0);
+  expect(log.writer.counts).toEqual({ enqueued: 4_005, persisted: 4_000, spilled: 0, rejected: 5 });
+  expect(await log.rejectedFiles()).toHaveLength(5);
+});
 
 it('has its commits survive a crash of the server, whatever the database is set to', async () => {
   await database.query(`DO $$ BEGIN

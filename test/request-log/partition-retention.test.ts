@@ -43,15 +43,12 @@ async function daysWithRows(): Promise<number[]> {
 }
 
 describe('retention', () => {
-  it(
-    'drops whole days, the last one kept being as old as the retention says',
-    never(async () => {
-      for (const offset of [-40, -31, -30, -29]) await insertRow(database, new Date(day(offset)));
-      expect((await drop()).tables).toEqual([tableName(day(-40)), tableName(day(-31))]);
-      expect(await daysWithRows()).toEqual([-30, -29, -1]);
-      expect((await drop()).tables).toEqual([]);
-    }),
-  );
+  never('drops whole days, the last one kept being as old as the retention says', async () => {
+    for (const offset of [-40, -31, -30, -29]) await insertRow(database, new Date(day(offset)));
+    expect((await drop()).tables).toEqual([tableName(day(-40)), tableName(day(-31))]);
+    expect(await daysWithRows()).toEqual([-30, -29, -1]);
+    expect((await drop()).tables).toEqual([]);
+  });
 
   it('drops a day again that came back with rows from an old journal', async () => {
     await insertRow(database, new Date(day(-31)));
@@ -62,25 +59,19 @@ describe('retention', () => {
     expect(await daysWithRows()).toEqual([-1]);
   });
 
-  it(
-    'drops nothing while only one of the two clocks says so',
-    never(async () => {
-      await insertRow(database, new Date(day(-20)));
-      await createPartitions(client, [day(364)]);
-      expect(await drop(day(365))).toEqual({ tables: [], postponed: false });
-      expect(await daysWithRows()).toEqual([-20, -1]);
-    }),
-  );
+  never('drops nothing while only one of the two clocks says so', async () => {
+    await insertRow(database, new Date(day(-20)));
+    await createPartitions(client, [day(364)]);
+    expect(await drop(day(365))).toEqual({ tables: [], postponed: false });
+    expect(await daysWithRows()).toEqual([-20, -1]);
+  });
 
-  it(
-    'drops nothing on the first day after a pause or a jump of the clock',
-    never(async () => {
-      await insertRow(database, new Date(day(-40)));
-      await client.query(`DROP TABLE ${tableName(day(-1))}`);
-      expect(await drop()).toEqual({ tables: [], postponed: true });
-      expect(await daysWithRows()).toEqual([-40]);
-    }),
-  );
+  never('drops nothing on the first day after a pause or a jump of the clock', async () => {
+    await insertRow(database, new Date(day(-40)));
+    await client.query(`DROP TABLE ${tableName(day(-1))}`);
+    expect(await drop()).toEqual({ tables: [], postponed: true });
+    expect(await daysWithRows()).toEqual([-40]);
+  });
 
   it('gives way to a long export rather than hold up writers, and drops when it is over', async () => {
     await insertRow(database, new Date(day(-40)));

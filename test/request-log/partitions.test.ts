@@ -86,13 +86,10 @@ describe('partitions of the request log', () => {
     expect(created).toEqual({ indexes: 4, wanted: 4, checks: 0 });
   });
 
-  it(
-    'are created for the day of a row that has none, however old',
-    never(async () => {
-      await insertCreatingDays(client, [logRow(day(-4_000)), logRow(day(0)), logRow(day(-4_000) + 1)]);
-      expect(await rowsByTable()).toEqual({ [tableName(day(-4_000))]: 2, [tableName(day(0))]: 1 });
-    }),
-  );
+  never('are created for the day of a row that has none, however old', async () => {
+    await insertCreatingDays(client, [logRow(day(-4_000)), logRow(day(0)), logRow(day(-4_000) + 1)]);
+    expect(await rowsByTable()).toEqual({ [tableName(day(-4_000))]: 2, [tableName(day(0))]: 1 });
+  });
 
   it('are created beside readers and writers, which wait for nothing', async () => {
     await createPartitions(client, [day(0)]);
@@ -146,9 +143,9 @@ describe('partitions of the request log', () => {
     expect(await rowsByTable()).toEqual({ [tableName(day(-3))]: 3, [tableName(day(2))]: 3 });
   });
 
-  it(
+  never(
     'leave a table of the same name alone, and fit between partitions that were made by hand',
-    never(async () => {
+    async () => {
       const table = tableName(day(1));
       await database.query(`CREATE TABLE ${table} AS SELECT 'an archive' AS precious`);
       const noon = (offset: number) => `to_timestamp(${(day(offset) + DAY_MS / 2) / 1_000})`;
@@ -161,18 +158,15 @@ describe('partitions of the request log', () => {
       );
       expect(await rowsByTable()).toEqual({ [`${table}_1`]: 1, by_hand: 2, [tableName(day(3))]: 1 });
       expect(await database.query(`SELECT * FROM ${table}`)).toEqual([{ precious: 'an archive' }]);
-    }),
+    },
   );
 
-  it(
-    'hold each id once when the clock steps back over midnight',
-    never(async () => {
-      const late = uuidv7({ msecs: day(1) + 1 });
-      const rows = [day(1) + 1, day(1) - 1].map((ms) => logRow(ms));
-      rows[0] = { ...rows[0]!, id: late };
-      await insertCreatingDays(client, rows);
-      await insertCreatingDays(client, rows);
-      expect(await rowsByTable()).toEqual({ [tableName(day(0))]: 1, [tableName(day(1))]: 1 });
-    }),
-  );
+  never('hold each id once when the clock steps back over midnight', async () => {
+    const late = uuidv7({ msecs: day(1) + 1 });
+    const rows = [day(1) + 1, day(1) - 1].map((ms) => logRow(ms));
+    rows[0] = { ...rows[0]!, id: late };
+    await insertCreatingDays(client, rows);
+    await insertCreatingDays(client, rows);
+    expect(await rowsByTable()).toEqual({ [tableName(day(0))]: 1, [tableName(day(1))]: 1 });
+  });
 });

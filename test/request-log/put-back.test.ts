@@ -105,91 +105,85 @@ async function putBack(): Promise<{ rows: number; claims: number; skipped: numbe
   return row!;
 }
 
-it(
-  'puts back rows, charges and claims that Postgres has lost, each once',
-  never(async () => {
-    const journal = part(Journal);
-    for (let n = 0; n < 3; n++) await call();
-    await rowsAre(3);
-    const lose = await mark();
-    const marked = await seqAbove(-1n);
+never('puts back rows, charges and claims that Postgres has lost, each once', async () => {
+  const journal = part(Journal);
+  for (let n = 0; n < 3; n++) await call();
+  await rowsAre(3);
+  const lose = await mark();
+  const marked = await seqAbove(-1n);
 
-    await call('done');
-    status = '500 Internal Server Error';
-    await call('failed');
-    status = '200 OK';
-    for (let n = 0; n < 3; n++) await call();
-    await rowsAre(8);
-    // Half of what is lost is in a finished file, the other half in the one that a call under way needs.
-    await seqAbove(marked);
-    journal['rotate']();
-    await eventually(async () => (await keptFiles(journal.runDirectory)).length > 0);
-    const running = await open(wire.gateway, [auth, 'Idempotency-Key: running'], 'wait');
-    await eventually(() => wire.provider.requests.length === 9);
-    for (let n = 0; n < 3; n++) await call();
-    await rowsAre(11);
-    await seqAbove(await seqAbove(-1n));
-    const before = await ids();
-    expect(await ledger()).toEqual({ spent: 110, charged: 110 });
+  await call('done');
+  status = '500 Internal Server Error';
+  await call('failed');
+  status = '200 OK';
+  for (let n = 0; n < 3; n++) await call();
+  await rowsAre(8);
+  // Half of what is lost is in a finished file, the other half in the one that a call under way needs.
+  await seqAbove(marked);
+  journal['rotate']();
+  await eventually(async () => (await keptFiles(journal.runDirectory)).length > 0);
+  const running = await open(wire.gateway, [auth, 'Idempotency-Key: running'], 'wait');
+  await eventually(() => wire.provider.requests.length === 9);
+  for (let n = 0; n < 3; n++) await call();
+  await rowsAre(11);
+  await seqAbove(await seqAbove(-1n));
+  const before = await ids();
+  expect(await ledger()).toEqual({ spent: 110, charged: 110 });
 
-    await lose();
-    await eventually(async () => (await putBack()).rows === 8);
-    expect(await ids()).toEqual(before);
-    expect(await ledger()).toEqual({ spent: 110, charged: 110 });
-    expect(await putBack()).toEqual({ rows: 8, claims: 2, skipped: 0 });
+  await lose();
+  await eventually(async () => (await putBack()).rows === 8);
+  expect(await ids()).toEqual(before);
+  expect(await ledger()).toEqual({ spent: 110, charged: 110 });
+  expect(await putBack()).toEqual({ rows: 8, claims: 2, skipped: 0 });
 
-    // No call runs twice: the response of one is lost, the other still runs.
-    const again = await call('done');
-    expect([again.status, again.body.toString()]).toEqual([
-      409,
-      expect.stringContaining('idempotency_outcome_unknown'),
-    ]);
-    const duplicate = open(wire.gateway, [auth, 'Idempotency-Key: running'], 'wait');
-    expect(wire.provider.requests).toHaveLength(12);
+  // No call runs twice: the response of one is lost, the other still runs.
+  const again = await call('done');
+  expect([again.status, again.body.toString()]).toEqual([
+    409,
+    expect.stringContaining('idempotency_outcome_unknown'),
+  ]);
+  const duplicate = open(wire.gateway, [auth, 'Idempotency-Key: running'], 'wait');
+  expect(wire.provider.requests).toHaveLength(12);
+  goOn.resolve();
+  expect((await running.answer()).status).toBe(200);
+  expect((await (await duplicate).answer()).status).toBe(200);
+  expect(wire.provider.requests).toHaveLength(12);
+  // One that may run again still may.
+  expect((await call('failed')).status).toBe(200);
+  expect(wire.provider.requests).toHaveLength(13);
+  running.destroy();
+  (await duplicate).destroy();
+});
+
+never('puts back the claim of a call that ends while claims are put back', async () => {
+  await seqAbove(await seqAbove(-1n));
+  const lose = await mark();
+  const sent = wire.provider.requests.length + 1;
+  const ending = await open(wire.gateway, [auth, 'Idempotency-Key: ending'], 'wait');
+  await eventually(() => wire.provider.requests.length === sent);
+  const claims = part(LostClaims);
+  const real = claims['putBackHeld'].bind(claims);
+  const spy = jest.spyOn(claims as unknown as { putBackHeld: typeof real }, 'putBackHeld');
+  spy.mockImplementationOnce(async () => {
+    // It has found no claim in which its response could be stored, and its row is written.
+    const rows = (await ids()).length;
     goOn.resolve();
-    expect((await running.answer()).status).toBe(200);
-    expect((await (await duplicate).answer()).status).toBe(200);
-    expect(wire.provider.requests).toHaveLength(12);
-    // One that may run again still may.
-    expect((await call('failed')).status).toBe(200);
-    expect(wire.provider.requests).toHaveLength(13);
-    running.destroy();
-    (await duplicate).destroy();
-  }),
-);
-
-it(
-  'puts back the claim of a call that ends while claims are put back',
-  never(async () => {
-    await seqAbove(await seqAbove(-1n));
-    const lose = await mark();
-    const sent = wire.provider.requests.length + 1;
-    const ending = await open(wire.gateway, [auth, 'Idempotency-Key: ending'], 'wait');
-    await eventually(() => wire.provider.requests.length === sent);
-    const claims = part(LostClaims);
-    const real = claims['putBackHeld'].bind(claims);
-    const spy = jest.spyOn(claims as unknown as { putBackHeld: typeof real }, 'putBackHeld');
-    spy.mockImplementationOnce(async () => {
-      // It has found no claim in which its response could be stored, and its row is written.
-      const rows = (await ids()).length;
-      goOn.resolve();
-      expect((await ending.answer()).status).toBe(200);
-      await rowsAre(rows + 1);
-      await eventually(() => part(ClaimStore)['held'].size === 0);
-      return real();
-    });
-    await seqAbove(await seqAbove(-1n));
-    await lose();
-    await eventually(() => spy.mock.calls.length > 0);
-    const again = await call('ending', 'wait');
-    expect([again.status, again.body.toString()]).toEqual([
-      409,
-      expect.stringContaining('idempotency_outcome_unknown'),
-    ]);
-    expect(wire.provider.requests).toHaveLength(sent);
-    ending.destroy();
-  }),
-);
+    expect((await ending.answer()).status).toBe(200);
+    await rowsAre(rows + 1);
+    await eventually(() => part(ClaimStore)['held'].size === 0);
+    return real();
+  });
+  await seqAbove(await seqAbove(-1n));
+  await lose();
+  await eventually(() => spy.mock.calls.length > 0);
+  const again = await call('ending', 'wait');
+  expect([again.status, again.body.toString()]).toEqual([
+    409,
+    expect.stringContaining('idempotency_outcome_unknown'),
+  ]);
+  expect(wire.provider.requests).toHaveLength(sent);
+  ending.destroy();
+});
 
 describe('what an earlier run has kept', () => {
   let database: TestDatabase;

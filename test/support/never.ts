@@ -11,15 +11,26 @@ const UNAVAILABLE = new RegExp(
   'm',
 );
 
+type Test = (...args: never[]) => unknown;
+
 /**
- * Marks a test of what must never happen, however busy the machine is: a wrong sum, a right that nobody gave, a changed
- * byte, a row too many or too few. If one of its expectations fails, its file has no second try (scripts/test.mjs). What is
- * only late, a time limit or a 503 in the place of what was expected, leaves it one.
+ * In the place of `it`: the failure of this test must never happen, however busy the machine is. A wrong sum, a right that
+ * nobody gave, a changed byte, a row too many or too few. If one of its expectations fails, its file has no second try
+ * (scripts/test.mjs). What is only late, a time limit or a 503 in the place of what was expected, leaves it one.
  */
-export function never<A extends unknown[]>(test: (...args: A) => unknown): (...args: A) => Promise<void> {
+export const never = Object.assign(
+  (name: string, test: Test, timeout?: number) => it(name, marked(test), timeout),
+  {
+    each: ((...cases: Parameters<jest.Each>) =>
+      (name: string, test: Test, timeout?: number) =>
+        it.each(...cases)(name, marked(test), timeout)) as unknown as jest.Each,
+  },
+);
+
+export function marked(test: Test): (...args: unknown[]) => Promise<void> {
   return async (...args) => {
     try {
-      await test(...args);
+      await test(...(args as never[]));
     } catch (error) {
       if (error instanceof Error && isFinal(error)) {
         // What Jest prints is the stack, which has had its message from the beginning.
@@ -29,7 +40,6 @@ export function never<A extends unknown[]>(test: (...args: A) => unknown): (...a
     }
   };
 }
-
 /** Is it a failed expectation, or that of a property of fast-check, that met no 503? */
 function isFinal(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -31,16 +31,13 @@ const exported = async (query: string) => {
 const queries = () => clickhouse.received.map(({ body }) => body).filter((body) => body.includes('FINAL'));
 
 describe('an archive', () => {
-  it(
-    'that is not there is an error for old days, not a sum that is too small',
-    never(async () => {
-      const missing = 'REQUEST_LOG_ARCHIVE names warehouse, which is no sink of the kind clickhouse';
-      await expect(usage(OLD)).rejects.toThrow(missing);
-      expect(await exported(OLD)).toEqual([409, expect.stringContaining(missing)]);
-      expect((await usage('')).source).toBe('log');
-      expect((await usage(`from=${TODAY}`)).source).toBe('log');
-    }),
-  );
+  never('that is not there is an error for old days, not a sum that is too small', async () => {
+    const missing = 'REQUEST_LOG_ARCHIVE names warehouse, which is no sink of the kind clickhouse';
+    await expect(usage(OLD)).rejects.toThrow(missing);
+    expect(await exported(OLD)).toEqual([409, expect.stringContaining(missing)]);
+    expect((await usage('')).source).toBe('log');
+    expect((await usage(`from=${TODAY}`)).source).toBe('log');
+  });
 
   it('counts and exports old days, and is not asked about others', async () => {
     await postern.admin('POST', '/sinks', {
@@ -90,15 +87,12 @@ describe('an archive', () => {
     expect((await usage(`from=${TODAY}&sort=p95`)).source).toBe('log');
   });
 
-  it(
-    'that fails is an error',
-    never(async () => {
-      clickhouse.behave = (_, res) =>
-        void res.writeHead(500).end('Code: 241. DB::Exception: (MEMORY_LIMIT_EXCEEDED)');
-      await expect(usage(OLD)).rejects.toThrow(/409 .*The archive, sink warehouse, does not respond/);
-      expect((await exported(OLD))[0]).toBe(409);
-    }),
-  );
+  never('that fails is an error', async () => {
+    clickhouse.behave = (_, res) =>
+      void res.writeHead(500).end('Code: 241. DB::Exception: (MEMORY_LIMIT_EXCEEDED)');
+    await expect(usage(OLD)).rejects.toThrow(/409 .*The archive, sink warehouse, does not respond/);
+    expect((await exported(OLD))[0]).toBe(409);
+  });
 
   it('whose secret cannot be decrypted is an error that says so', async () => {
     await postern.database.query('UPDATE sink SET sealed = sha256(sealed), version = version + 1');

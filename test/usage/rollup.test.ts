@@ -150,22 +150,19 @@ const run = async () => {
   await Promise.all(rollups.map((rollup) => rollup.run()));
 };
 
-it(
-  'equals the rows: before, between and after the runs of two processes, to the last digit',
-  never(async () => {
-    await insert(2_000);
-    await expectAllEqual();
-    await run();
-    expect(await storedCost()).toEqual(await loggedCost());
-    await expectAllEqual();
-    await Promise.all([insert(500), run(), insert(500), run(), insert(500)]);
-    await expectAllEqual();
-    await run();
-    await run();
-    expect(await storedCost()).toEqual(await loggedCost());
-    await expectAllEqual();
-  }),
-);
+never('equals the rows: before, between and after the runs of two processes, to the last digit', async () => {
+  await insert(2_000);
+  await expectAllEqual();
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectAllEqual();
+  await Promise.all([insert(500), run(), insert(500), run(), insert(500)]);
+  await expectAllEqual();
+  await run();
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectAllEqual();
+});
 
 it('reads sums in a time zone at a quarter of an hour too, and the rows of half hours within which days begin', async () => {
   await insert(2_000);
@@ -196,46 +193,43 @@ it('counts no part of a day whose rows are dropped, in a time zone at a quarter 
   await expectEqual(['day'], 'Asia/Kathmandu', { to: new Date(today) });
 });
 
-it(
-  'equals the rows where clocks change, also at midnight and by half an hour',
-  never(async () => {
-    // Whenever this runs, these days are not too long ago.
-    totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: 36_500 } as Settings);
-    const days = [
-      '2026-09-26',
-      '2026-09-27',
-      '2026-10-03',
-      '2026-10-04',
-      '2026-10-24',
-      '2026-10-25',
-      '2026-10-31',
-      '2026-11-01',
-      '2026-11-02',
-    ];
-    // Else the roll-up goes through all hours since the first of them.
-    await database.query(`UPDATE usage_rollup SET "cursor" = now() - interval '1 minute'`);
-    for (const day of days) {
-      await createDays(database, new Date(day));
-      await database.query(
-        `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, streamed, outcome, prompt_tokens)
+never('equals the rows where clocks change, also at midnight and by half an hour', async () => {
+  // Whenever this runs, these days are not too long ago.
+  totals = new UsageTotals(pool, { usageRetentionDays: 800, requestLogRetentionDays: 36_500 } as Settings);
+  const days = [
+    '2026-09-26',
+    '2026-09-27',
+    '2026-10-03',
+    '2026-10-04',
+    '2026-10-24',
+    '2026-10-25',
+    '2026-10-31',
+    '2026-11-01',
+    '2026-11-02',
+  ];
+  // Else the roll-up goes through all hours since the first of them.
+  await database.query(`UPDATE usage_rollup SET "cursor" = now() - interval '1 minute'`);
+  for (const day of days) {
+    await createDays(database, new Date(day));
+    await database.query(
+      `INSERT INTO request_log (id, started_at, team_id, key_id, provider, method, streamed, outcome, prompt_tokens)
        SELECT gen_random_uuid(), at, $2, $3, 'p', 'POST', false, 'completed', random() * 100
        FROM generate_series($1::timestamptz, $1::timestamptz + interval '23 hours 59 minutes', '7 minutes') AS at`,
-        [`${day}T00:00:00Z`, TEAM, KEY],
-      );
-    }
-    await run();
-    const zones = [
-      'Atlantic/Azores',
-      'America/Havana',
-      'Australia/Lord_Howe',
-      'Europe/London',
-      'Pacific/Chatham',
-    ];
-    for (const zone of zones)
-      for (const interval of ['hour', 'day', 'month'] as const)
-        await expectEqual([interval], zone, { from: new Date('2026-09-26T10:20:00Z') });
-  }),
-);
+      [`${day}T00:00:00Z`, TEAM, KEY],
+    );
+  }
+  await run();
+  const zones = [
+    'Atlantic/Azores',
+    'America/Havana',
+    'Australia/Lord_Howe',
+    'Europe/London',
+    'Pacific/Chatham',
+  ];
+  for (const zone of zones)
+    for (const interval of ['hour', 'day', 'month'] as const)
+      await expectEqual([interval], zone, { from: new Date('2026-09-26T10:20:00Z') });
+});
 
 it('looks at no day without sums, whatever the range and the period', async () => {
   const daysOf = async (filter: RequestFilter) => {
@@ -365,26 +359,23 @@ it('finds at night the unknown costs that a process of the version before has le
   expect(await storedCost()).toEqual(await loggedCost());
 });
 
-it(
-  'adds nothing twice and misses nothing when its connection is killed at any moment',
-  never(async () => {
-    for (let round = 0; round < 10; round++) {
-      await insert(200);
-      const killed = (async () => {
-        await timePasses(Math.random() * 20, 'the kill comes at different moments');
-        await database.query(
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+never('adds nothing twice and misses nothing when its connection is killed at any moment', async () => {
+  for (let round = 0; round < 10; round++) {
+    await insert(200);
+    const killed = (async () => {
+      await timePasses(Math.random() * 20, 'the kill comes at different moments');
+      await database.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE application_name = 'postern-usage' AND datname = current_database()`,
-        );
-      })();
-      await Promise.all([run(), killed]);
-    }
-    await run();
-    await run();
-    expect(await storedCost()).toEqual(await loggedCost());
-    await expectAllEqual();
-  }),
-);
+      );
+    })();
+    await Promise.all([run(), killed]);
+  }
+  await run();
+  await run();
+  expect(await storedCost()).toEqual(await loggedCost());
+  await expectAllEqual();
+});
 
 it('catches up with an existing log hour by hour, and skips the time before it', async () => {
   await insert(4_000);

@@ -60,74 +60,71 @@ async function all(groups: UsageGroup[], limit: number, sort?: UsageSort): Promi
 }
 
 describe('usage', () => {
-  it(
-    'adds up by UTC day, newest first; a replayed call counts as a call, without tokens',
-    never(async () => {
-      const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
-      const unknown = { unknown_calls: 0, unknown_low_usd: null, unknown_high_usd: null, unbounded_calls: 0 };
-      const more = { ...unknown, cost_usd: null, p50_ms: null, p95_ms: null };
-      expect(await totals.list(['day'], { limit: 10 })).toEqual({
-        as_of: expect.any(String) as string,
-        source: 'log',
-        data: [
-          {
-            ...sums,
-            ...more,
-            day: '2031-01-02',
-            calls: 7,
-            unpriced_calls: 1,
-            cost_usd: null,
-            retried_attempts: 0,
-            saved_usd: null,
-            errors: 3,
-            calls_without_tokens: 4,
-            total_tokens: 100,
-            prompt_tokens: 100,
-            request_bytes: 60,
-            response_bytes: 120,
-          },
-          {
-            ...more,
-            day: '2031-01-01',
-            calls: 2,
-            unpriced_calls: 2,
-            cost_usd: null,
-            retried_attempts: 0,
-            saved_usd: null,
-            errors: 0,
-            calls_without_tokens: 0,
-            total_tokens: 13,
-            prompt_tokens: 11,
-            completion_tokens: 2,
-            cached_tokens: 3,
-            cache_write_tokens: 5,
-            reasoning_tokens: 4,
-            request_bytes: 20,
-            response_bytes: 40,
-          },
-        ],
-        next_cursor: null,
-        totals: {
-          ...unknown,
-          calls: 9,
+  never('adds up by UTC day, newest first; a replayed call counts as a call, without tokens', async () => {
+    const sums = { cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, completion_tokens: 0 };
+    const unknown = { unknown_calls: 0, unknown_low_usd: null, unknown_high_usd: null, unbounded_calls: 0 };
+    const more = { ...unknown, cost_usd: null, p50_ms: null, p95_ms: null };
+    expect(await totals.list(['day'], { limit: 10 })).toEqual({
+      as_of: expect.any(String) as string,
+      source: 'log',
+      data: [
+        {
+          ...sums,
+          ...more,
+          day: '2031-01-02',
+          calls: 7,
+          unpriced_calls: 1,
+          cost_usd: null,
           retried_attempts: 0,
           saved_usd: null,
           errors: 3,
           calls_without_tokens: 4,
-          unpriced_calls: 3,
+          total_tokens: 100,
+          prompt_tokens: 100,
+          request_bytes: 60,
+          response_bytes: 120,
+        },
+        {
+          ...more,
+          day: '2031-01-01',
+          calls: 2,
+          unpriced_calls: 2,
           cost_usd: null,
-          cache_write_tokens: 5,
-          total_tokens: 113,
-          prompt_tokens: 111,
+          retried_attempts: 0,
+          saved_usd: null,
+          errors: 0,
+          calls_without_tokens: 0,
+          total_tokens: 13,
+          prompt_tokens: 11,
           completion_tokens: 2,
           cached_tokens: 3,
+          cache_write_tokens: 5,
           reasoning_tokens: 4,
-          request_bytes: 80,
-          response_bytes: 160,
+          request_bytes: 20,
+          response_bytes: 40,
         },
-      });
-    }),
-  );
+      ],
+      next_cursor: null,
+      totals: {
+        ...unknown,
+        calls: 9,
+        retried_attempts: 0,
+        saved_usd: null,
+        errors: 3,
+        calls_without_tokens: 4,
+        unpriced_calls: 3,
+        cost_usd: null,
+        cache_write_tokens: 5,
+        total_tokens: 113,
+        prompt_tokens: 111,
+        completion_tokens: 2,
+        cached_tokens: 3,
+        reasoning_tokens: 4,
+        request_bytes: 80,
+        response_bytes: 160,
+      },
+    });
+  });
 
   it.each<[UsageSort, keyof UsageRow]>([
     ['calls', 'calls'],
@@ -183,9 +180,9 @@ describe('usage', () => {
     await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
   });
 
-  it(
+  never(
     'counts the calls whose cost is unknown and what they may have cost, beside the sum of costs',
-    never(async () => {
+    async () => {
       const from = new Date('2031-02-01T00:00:00Z');
       const tokens = { prompt_tokens: 3 };
       const cases: Record<string, unknown>[] = [
@@ -218,7 +215,7 @@ describe('usage', () => {
       );
       for (const view of [team, month, user]) expect(view).toMatchObject(amounts);
       await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
-    }),
+    },
   );
 
   it('groups by anything, in the same order whatever was said first', async () => {
@@ -258,20 +255,17 @@ describe('usage', () => {
     await database.query('DELETE FROM request_log WHERE started_at >= $1', [from]);
   });
 
-  it.each<UsageGroup[][]>([
+  never.each<UsageGroup[][]>([
     [['team', 'day']],
     [['model']],
     [['day', 'model', 'key']],
     [['hour', 'team', 'model']],
-  ])(
-    'pages through %j, each group once',
-    never(async (groups) => {
-      const whole = await all(groups, 500);
-      expect(whole.length).toBeGreaterThan(1);
-      expect(await all(groups, 1)).toEqual(whole);
-      expect(await all(groups, 2)).toEqual(whole);
-    }),
-  );
+  ])('pages through %j, each group once', async (groups) => {
+    const whole = await all(groups, 500);
+    expect(whole.length).toBeGreaterThan(1);
+    expect(await all(groups, 1)).toEqual(whole);
+    expect(await all(groups, 2)).toEqual(whole);
+  });
 
   it('filters as the list does', async () => {
     expect((await totals.list(['day'], { limit: 9, status: [429, 400] })).data).toMatchObject([{ calls: 1 }]);
@@ -315,53 +309,47 @@ describe('usage', () => {
     });
   });
 
-  it(
-    'agrees with the views of psql',
-    never(async () => {
-      const views = await database.query(
-        'SELECT day::text, team_id, calls::int, errors::int, calls_without_tokens::int, prompt_tokens::int FROM usage_by_team_day ORDER BY day DESC, team_id',
-      );
-      const rows = await all(['team', 'day'], 500);
-      expect(views).toEqual(
-        rows.map(({ day, team_id, calls, errors, calls_without_tokens, prompt_tokens }) => ({
-          day,
-          team_id,
-          calls,
-          errors,
-          calls_without_tokens,
-          prompt_tokens,
-        })),
-      );
-      const [keys, models, errors] = await Promise.all(
-        ['usage_by_key_day', 'usage_by_model_day', 'errors_by_key_hour'].map((view) =>
-          database.query(`SELECT * FROM ${view}`),
-        ),
-      );
-      expect(keys).toHaveLength(3);
-      expect(models).toHaveLength(4);
-      expect(errors).toMatchObject([{ errors: '1' }, { errors: '1' }, { errors: '1' }]);
-      const hours = await database.query(
-        "SELECT DISTINCT hour = '2031-01-02T02:00:00Z' AS is_it, pg_typeof(hour)::text AS type FROM errors_by_key_hour",
-      );
-      expect(hours).toEqual([{ is_it: true, type: 'timestamp with time zone' }]);
-    }),
-  );
+  never('agrees with the views of psql', async () => {
+    const views = await database.query(
+      'SELECT day::text, team_id, calls::int, errors::int, calls_without_tokens::int, prompt_tokens::int FROM usage_by_team_day ORDER BY day DESC, team_id',
+    );
+    const rows = await all(['team', 'day'], 500);
+    expect(views).toEqual(
+      rows.map(({ day, team_id, calls, errors, calls_without_tokens, prompt_tokens }) => ({
+        day,
+        team_id,
+        calls,
+        errors,
+        calls_without_tokens,
+        prompt_tokens,
+      })),
+    );
+    const [keys, models, errors] = await Promise.all(
+      ['usage_by_key_day', 'usage_by_model_day', 'errors_by_key_hour'].map((view) =>
+        database.query(`SELECT * FROM ${view}`),
+      ),
+    );
+    expect(keys).toHaveLength(3);
+    expect(models).toHaveLength(4);
+    expect(errors).toMatchObject([{ errors: '1' }, { errors: '1' }, { errors: '1' }]);
+    const hours = await database.query(
+      "SELECT DISTINCT hour = '2031-01-02T02:00:00Z' AS is_it, pg_typeof(hour)::text AS type FROM errors_by_key_hour",
+    );
+    expect(hours).toEqual([{ is_it: true, type: 'timestamp with time zone' }]);
+  });
 
-  it(
-    'sorts by cost, in exact amounts, and pages through groups without one',
-    never(async () => {
-      // The last two differ by less than a float can tell apart.
-      const costs = ['0.5', '123456789.000000001', '123456789.000000002'];
-      for (const [i, cost_usd] of costs.entries())
-        await insertRow(database, new Date('2031-01-03T00:00:00Z'), { cost_usd, model: `paid-${i}` });
-      const whole = await all(['model'], 500, 'cost');
-      expect(whole.slice(0, 3).map(({ model }) => model)).toEqual(['paid-2', 'paid-1', 'paid-0']);
-      expect(whole.length).toBeGreaterThan(4);
-      expect(await all(['model'], 1, 'cost')).toEqual(whole);
-      const { totals: sums } = await totals.list(['model'], { limit: 1, sort: 'cost' });
-      expect(sums!.cost_usd).toBe('246913578.500000003');
-    }),
-  );
+  never('sorts by cost, in exact amounts, and pages through groups without one', async () => {
+    // The last two differ by less than a float can tell apart.
+    const costs = ['0.5', '123456789.000000001', '123456789.000000002'];
+    for (const [i, cost_usd] of costs.entries())
+      await insertRow(database, new Date('2031-01-03T00:00:00Z'), { cost_usd, model: `paid-${i}` });
+    const whole = await all(['model'], 500, 'cost');
+    expect(whole.slice(0, 3).map(({ model }) => model)).toEqual(['paid-2', 'paid-1', 'paid-0']);
+    expect(whole.length).toBeGreaterThan(4);
+    expect(await all(['model'], 1, 'cost')).toEqual(whole);
+    const { totals: sums } = await totals.list(['model'], { limit: 1, sort: 'cost' });
+    expect(sums!.cost_usd).toBe('246913578.500000003');
+  });
 
   it('sorts by the 95th percentile that it shows, the slowest first, and pages', async () => {
     const at = new Date('2031-01-04T00:00:00Z');

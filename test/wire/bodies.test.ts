@@ -39,49 +39,46 @@ describe('carried', () => {
     ['with a Content-Length', false],
     ['in chunks', true],
   ])('a request body %s', (_, chunked) => {
-    it.each(BODIES)(
-      'arrives byte for byte: %s',
-      never(async (_what, type, body) => {
-        let received: Buffer | undefined;
-        provider.script = async (req) => {
-          received = (await req.body).bytes;
-          req.socket.write(answer('200 OK', [], 'ok'));
-        };
-        const client = await RawClient.connect(gateway.port);
-        const framing = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`;
-        client.send(
-          request('POST /v1/chat/completions', [
-            `Authorization: Bearer ${gateway.key}`,
-            `Content-Type: ${type}`,
-            framing,
-          ]),
-        );
-        if (chunked) {
-          for (let at = 0; at < body.length; at += 70_000) {
-            const part = body.subarray(at, at + 70_000);
-            client.send(
-              Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')]),
-            );
-          }
-          client.send('0\r\n\r\n');
-        } else client.send(body);
-        const reply = await client.answer();
-        client.destroy();
-        expect(reply.status).toBe(200);
-        expect(received!.equals(body)).toBe(true);
-        const [name] = provider.requests
-          .at(-1)!
-          .headers.find(([key]) => /^(content-length|transfer-encoding)$/i.test(key))!;
-        expect(name.toLowerCase()).toBe(chunked && body.length > 0 ? 'transfer-encoding' : 'content-length');
-        const row = await gateway.row(reply.header('x-gateway-request-id')!);
-        expect(row).toMatchObject({
-          outcome: 'completed',
-          status: 200,
-          request_bytes: String(body.length),
-          response_bytes: '2',
-        });
-      }),
-    );
+    never.each(BODIES)('arrives byte for byte: %s', async (_what, type, body) => {
+      let received: Buffer | undefined;
+      provider.script = async (req) => {
+        received = (await req.body).bytes;
+        req.socket.write(answer('200 OK', [], 'ok'));
+      };
+      const client = await RawClient.connect(gateway.port);
+      const framing = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`;
+      client.send(
+        request('POST /v1/chat/completions', [
+          `Authorization: Bearer ${gateway.key}`,
+          `Content-Type: ${type}`,
+          framing,
+        ]),
+      );
+      if (chunked) {
+        for (let at = 0; at < body.length; at += 70_000) {
+          const part = body.subarray(at, at + 70_000);
+          client.send(
+            Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')]),
+          );
+        }
+        client.send('0\r\n\r\n');
+      } else client.send(body);
+      const reply = await client.answer();
+      client.destroy();
+      expect(reply.status).toBe(200);
+      expect(received!.equals(body)).toBe(true);
+      const [name] = provider.requests
+        .at(-1)!
+        .headers.find(([key]) => /^(content-length|transfer-encoding)$/i.test(key))!;
+      expect(name.toLowerCase()).toBe(chunked && body.length > 0 ? 'transfer-encoding' : 'content-length');
+      const row = await gateway.row(reply.header('x-gateway-request-id')!);
+      expect(row).toMatchObject({
+        outcome: 'completed',
+        status: 200,
+        request_bytes: String(body.length),
+        response_bytes: '2',
+      });
+    });
   });
 
   describe.each([
@@ -91,41 +88,38 @@ describe('carried', () => {
     '429 Too Many Requests',
     '500 Oops, sorry',
   ])('a response of %s', (status) => {
-    it.each(BODIES)(
-      'comes back byte for byte: %s',
-      never(async (_what, type, body) => {
-        provider.script = async (req) => {
-          await req.body;
-          req.socket.write(
-            answer(status, [`Content-Type: ${type}`, 'X-Request-Id: req_1', 'x-CASE: a', 'x-CASE: b'], body),
-          );
-        };
-        const client = await RawClient.connect(gateway.port);
-        client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{}'));
-        const reply = await client.answer();
-        client.destroy();
-        expect(reply.head.split('\r\n')[0]).toBe(`HTTP/1.1 ${status}`);
-        expect(reply.body.equals(body)).toBe(true);
-        expect(reply.headers.slice(0, 5)).toEqual([
-          ['Content-Type', type],
-          ['X-Request-Id', 'req_1'],
-          ['x-CASE', 'a'],
-          ['x-CASE', 'b'],
-          ['Content-Length', String(body.length)],
-        ]);
-        expect(reply.header('x-gateway-error')).toBeUndefined();
-        const row = await gateway.row(reply.header('x-gateway-request-id')!);
-        expect(row).toMatchObject({
-          outcome: 'completed',
-          status: Number(status.slice(0, 3)),
-          response_bytes: String(body.length),
-          provider_request_id: 'req_1',
-          path: '/v1/chat/completions',
-          method: 'POST',
-          provider: 'default',
-        });
-      }),
-    );
+    never.each(BODIES)('comes back byte for byte: %s', async (_what, type, body) => {
+      provider.script = async (req) => {
+        await req.body;
+        req.socket.write(
+          answer(status, [`Content-Type: ${type}`, 'X-Request-Id: req_1', 'x-CASE: a', 'x-CASE: b'], body),
+        );
+      };
+      const client = await RawClient.connect(gateway.port);
+      client.send(request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{}'));
+      const reply = await client.answer();
+      client.destroy();
+      expect(reply.head.split('\r\n')[0]).toBe(`HTTP/1.1 ${status}`);
+      expect(reply.body.equals(body)).toBe(true);
+      expect(reply.headers.slice(0, 5)).toEqual([
+        ['Content-Type', type],
+        ['X-Request-Id', 'req_1'],
+        ['x-CASE', 'a'],
+        ['x-CASE', 'b'],
+        ['Content-Length', String(body.length)],
+      ]);
+      expect(reply.header('x-gateway-error')).toBeUndefined();
+      const row = await gateway.row(reply.header('x-gateway-request-id')!);
+      expect(row).toMatchObject({
+        outcome: 'completed',
+        status: Number(status.slice(0, 3)),
+        response_bytes: String(body.length),
+        provider_request_id: 'req_1',
+        path: '/v1/chat/completions',
+        method: 'POST',
+        provider: 'default',
+      });
+    });
   });
 });
 
@@ -143,16 +137,13 @@ describe('MAX_BODY_BYTES', () => {
   const CHUNKED = 'Transfer-Encoding: chunked';
   const chunkOf = (size: number) => `${size.toString(16)}\r\n${'a'.repeat(size)}\r\n`;
 
-  it(
-    'a body of exactly the limit passes, with a length and in chunks',
-    never(async () => {
-      const body = 'a'.repeat(1_000);
-      expect((await wire.call(CALL, [], body)).body.toString()).toBe(body);
-      const reply = await wire.call(CALL, [CHUNKED], `${chunkOf(500)}${chunkOf(500)}0\r\n\r\n`);
-      expect(reply.body.toString()).toBe(body);
-      await wire.expectSound(2);
-    }),
-  );
+  never('a body of exactly the limit passes, with a length and in chunks', async () => {
+    const body = 'a'.repeat(1_000);
+    expect((await wire.call(CALL, [], body)).body.toString()).toBe(body);
+    const reply = await wire.call(CALL, [CHUNKED], `${chunkOf(500)}${chunkOf(500)}0\r\n\r\n`);
+    expect(reply.body.toString()).toBe(body);
+    await wire.expectSound(2);
+  });
 
   it('a longer length is a 413 before anything is forwarded', async () => {
     wire.expectRejection(await wire.call(CALL, [], 'a'.repeat(1_001)), 413, 'request_too_large');

@@ -106,31 +106,28 @@ describe('in a request of which nothing was forwarded', () => {
     await expectRejected(client, connections);
   });
 
-  it(
-    'gets 400 as a repeat, and the repeat that is well-formed its response',
-    never(async () => {
-      const key = await wire.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
-      const headers = [`Authorization: Bearer ${key}`, 'Idempotency-Key: repeat', CHUNKED];
-      const replies: unknown[] = [];
-      let last = '';
-      for (const body of ['2\r\nhi\r\n0\r\n\r\n', '2\r\nhi\r\nzz\r\n', '2\r\nhi\r\n0\r\n\r\n']) {
-        const client = await wire.connect();
-        client.send(request(LINE, headers, body));
-        const reply = await client.answer();
-        replies.push([reply.status, reply.header('idempotent-replayed')]);
-        last = reply.header('x-gateway-request-id')!;
-        client.destroy();
-      }
-      expect(replies).toEqual([
-        [200, undefined],
-        [400, undefined],
-        [200, 'true'],
-      ]);
-      // Later, it would be among the rows of the next test.
-      await wire.gateway.row(last);
-      await wire.expectSound(1);
-    }),
-  );
+  never('gets 400 as a repeat, and the repeat that is well-formed its response', async () => {
+    const key = await wire.gateway.createKey({ endpoints: 'all', idempotency: 'replay' });
+    const headers = [`Authorization: Bearer ${key}`, 'Idempotency-Key: repeat', CHUNKED];
+    const replies: unknown[] = [];
+    let last = '';
+    for (const body of ['2\r\nhi\r\n0\r\n\r\n', '2\r\nhi\r\nzz\r\n', '2\r\nhi\r\n0\r\n\r\n']) {
+      const client = await wire.connect();
+      client.send(request(LINE, headers, body));
+      const reply = await client.answer();
+      replies.push([reply.status, reply.header('idempotent-replayed')]);
+      last = reply.header('x-gateway-request-id')!;
+      client.destroy();
+    }
+    expect(replies).toEqual([
+      [200, undefined],
+      [400, undefined],
+      [200, 'true'],
+    ]);
+    // Later, it would be among the rows of the next test.
+    await wire.gateway.row(last);
+    await wire.expectSound(1);
+  });
 
   it('gets the rejection of its key where that is bad, and its connection is closed', async () => {
     const client = await wire.connect();
@@ -143,21 +140,18 @@ describe('in a request of which nothing was forwarded', () => {
     await wire.expectSound(0);
   });
 
-  it(
-    'gets 400 after the response to the call before it on its connection',
-    never(async () => {
-      const client = await wire.connect();
-      client.send(
-        Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, CHUNKED], 'zz\r\n')]),
-      );
-      const first = await client.answer();
-      expect([first.status, first.body.toString()]).toEqual([200, 'first']);
-      wire.expectRejection(await client.answer(), 400, 'invalid_request');
-      client.socket.end();
-      await client.closed;
-      await wire.expectSound(1);
-    }),
-  );
+  never('gets 400 after the response to the call before it on its connection', async () => {
+    const client = await wire.connect();
+    client.send(
+      Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, CHUNKED], 'zz\r\n')]),
+    );
+    const first = await client.answer();
+    expect([first.status, first.body.toString()]).toEqual([200, 'first']);
+    wire.expectRejection(await client.answer(), 400, 'invalid_request');
+    client.socket.end();
+    await client.closed;
+    await wire.expectSound(1);
+  });
 
   it.each([
     ['a call without a body', () => request('GET /v1/models', [wire.auth]), 200, 1],

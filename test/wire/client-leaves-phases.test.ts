@@ -82,28 +82,25 @@ describe.each(['end', 'resetAndDestroy', 'destroy'] as const)('a client that lea
   );
 });
 
-it(
-  'the call that runs ends with its client, and no request behind it is forwarded',
-  never(async () => {
-    const seen = wire.provider.requests.length;
-    const arrived = new Promise<ReceivedRequest>((resolve) => {
-      wire.provider.script = async (req) => {
-        resolve(req);
-        await req.closed;
-      };
-    });
-    const client = await wire.connect();
-    client.send(request(CALL, [wire.auth], '{}'));
-    client.send(request('GET /v1/models', [wire.auth]));
-    client.send(request(CALL, [wire.auth, 'Transfer-Encoding: chunked'], '1\r\na\r\n'));
-    const req = await arrived;
-    await req.body;
-    client.destroy();
-    await req.closed;
-    expect(await outcomes(1)).toEqual([['client_aborted', null]]);
-    expect(wire.provider.requests.length - seen).toBe(1);
-  }),
-);
+never('the call that runs ends with its client, and no request behind it is forwarded', async () => {
+  const seen = wire.provider.requests.length;
+  const arrived = new Promise<ReceivedRequest>((resolve) => {
+    wire.provider.script = async (req) => {
+      resolve(req);
+      await req.closed;
+    };
+  });
+  const client = await wire.connect();
+  client.send(request(CALL, [wire.auth], '{}'));
+  client.send(request('GET /v1/models', [wire.auth]));
+  client.send(request(CALL, [wire.auth, 'Transfer-Encoding: chunked'], '1\r\na\r\n'));
+  const req = await arrived;
+  await req.body;
+  client.destroy();
+  await req.closed;
+  expect(await outcomes(1)).toEqual([['client_aborted', null]]);
+  expect(wire.provider.requests.length - seen).toBe(1);
+});
 
 it('also when the provider takes nothing of the upload', async () => {
   const arrived = new Promise<ReceivedRequest>((seen) => {

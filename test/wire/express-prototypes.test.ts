@@ -11,32 +11,29 @@ afterAll(() => wire.stop());
 
 const server = () => wire.gateway.gateway.app.getHttpServer();
 
-it(
-  'never changes the prototype of a request or a response',
-  never(async () => {
-    const { setPrototypeOf } = Object;
-    const changed: unknown[] = [];
-    Object.setPrototypeOf = (target: object, prototype: object | null) => {
-      const message = target instanceof IncomingMessage || target instanceof ServerResponse;
-      if (message && Object.getPrototypeOf(target) !== prototype) changed.push(target);
-      return setPrototypeOf(target, prototype) as object;
-    };
-    try {
-      for (const line of [
-        'POST /v1/chat/completions',
-        'GET /p/default/v1/models',
-        'GET /v1/../x',
-        'GET /health/live',
-      ]) {
-        await wire.call(line);
-      }
-    } finally {
-      Object.setPrototypeOf = setPrototypeOf;
+never('never changes the prototype of a request or a response', async () => {
+  const { setPrototypeOf } = Object;
+  const changed: unknown[] = [];
+  Object.setPrototypeOf = (target: object, prototype: object | null) => {
+    const message = target instanceof IncomingMessage || target instanceof ServerResponse;
+    if (message && Object.getPrototypeOf(target) !== prototype) changed.push(target);
+    return setPrototypeOf(target, prototype) as object;
+  };
+  try {
+    for (const line of [
+      'POST /v1/chat/completions',
+      'GET /p/default/v1/models',
+      'GET /v1/../x',
+      'GET /health/live',
+    ]) {
+      await wire.call(line);
     }
-    expect(changed).toEqual([]);
-    await wire.expectSound(2);
-  }),
-);
+  } finally {
+    Object.setPrototypeOf = setPrototypeOf;
+  }
+  expect(changed).toEqual([]);
+  await wire.expectSound(2);
+});
 
 it("hands out requests and responses with Express's prototypes before Express sees them", async () => {
   const app = wire.gateway.gateway.app.getHttpAdapter().getInstance();

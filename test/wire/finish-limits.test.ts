@@ -116,12 +116,9 @@ it('cancels a call after 64 MiB without its client', async () => {
   expect((await metrics()).sum('postern_finish_limits_total', { limit: 'bytes' })).toBe(1);
 });
 
-it(
-  'finishes none with FINISH_MAX_CALLS=0',
-  never(async () => {
-    await start({ FINISH_MAX_CALLS: '0' });
-    const row = await leave(await key());
-    await provider.requests.at(-1)!.closed;
-    expect(await row()).toMatchObject(LIMITED);
-  }),
-);
+never('finishes none with FINISH_MAX_CALLS=0', async () => {
+  await start({ FINISH_MAX_CALLS: '0' });
+  const row = await leave(await key());
+  await provider.requests.at(-1)!.closed;
+  expect(await row()).toMatchObject(LIMITED);
+});

@@ -174,7 +174,7 @@ describe('expect: 100-continue', () => {
     await wire.expectSound(2);
   });
 
-  it.each([
+  never.each([
     ['no key', 401, 'invalid_api_key', [EXPECT, 'Content-Length: 5']],
     ['a bad key', 401, 'invalid_api_key', ['Authorization: Bearer x', EXPECT, 'Content-Length: 5']],
     ['a body too large', 413, 'request_too_large', [EXPECT, 'Content-Length: 1000001']],
@@ -184,7 +184,7 @@ describe('expect: 100-continue', () => {
     ['an unsafe framing', 400, 'invalid_request', [EXPECT, 'Transfer-Encoding: gzip, chunked']],
   ])(
     'never tells a client with %s to continue, and ends its connection',
-    never(async (_, status, code, headers) => {
+    async (_, status, code, headers) => {
       const client = await wire.connect();
       const auth = status === 401 ? [] : [wire.auth];
       client.send(request(LINE, [...auth, ...headers]));
@@ -196,7 +196,7 @@ describe('expect: 100-continue', () => {
       expect(await responsesOn(client, 1)).toEqual([]);
       await client.closed;
       await wire.expectSound(0);
-    }),
+    },
   );
 
   it('takes a body that does not wait', async () => {
@@ -246,25 +246,22 @@ describe('expect: 100-continue', () => {
     await wire.expectSound(4);
   });
 
-  it(
-    'forwards nothing of a pipelined request that waited for its turn when its client left',
-    never(async () => {
-      const held = deferred();
-      const before = wire.provider.requests.length;
-      wire.provider.script = async (req) => {
-        await req.closed;
-        held.resolve();
-      };
-      const client = await wire.connect();
-      client.send(
-        Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, EXPECT], 'second')]),
-      );
-      await eventually(() => wire.provider.requests.length === before + 1);
-      client.destroy();
-      await held.promise;
-      await wire.expectSound(1);
-    }),
-  );
+  never('forwards nothing of a pipelined request that waited for its turn when its client left', async () => {
+    const held = deferred();
+    const before = wire.provider.requests.length;
+    wire.provider.script = async (req) => {
+      await req.closed;
+      held.resolve();
+    };
+    const client = await wire.connect();
+    client.send(
+      Buffer.concat([request(LINE, [wire.auth], 'first'), request(LINE, [wire.auth, EXPECT], 'second')]),
+    );
+    await eventually(() => wire.provider.requests.length === before + 1);
+    client.destroy();
+    await held.promise;
+    await wire.expectSound(1);
+  });
 
   it('answers what came behind a rejected request that was sent whole', async () => {
     // Well-formed, so that it is rejected only after a look-up, when the next request has been let in.

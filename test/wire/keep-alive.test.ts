@@ -42,14 +42,11 @@ it('calls side by side share as few as are needed', async () => {
   expect(wire.provider.connections - before).toBeLessThanOrEqual(8);
 });
 
-it(
-  'a provider that closes is taken at its word, and its client keeps its own connection',
-  never(async () => {
-    // Those that lie idle are used up first.
-    await connectionsFor(10, ['Connection: close']);
-    expect(await connectionsFor(5, ['Connection: close'])).toBe(5);
-  }),
-);
+never('a provider that closes is taken at its word, and its client keeps its own connection', async () => {
+  // Those that lie idle are used up first.
+  await connectionsFor(10, ['Connection: close']);
+  expect(await connectionsFor(5, ['Connection: close'])).toBe(5);
+});
 
 it('a provider that keeps connections for a moment only gets a new one each time, before it can close the old', async () => {
   await connectionsFor(10, ['Keep-Alive: timeout=1']);

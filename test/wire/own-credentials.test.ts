@@ -32,9 +32,9 @@ const seen = () => wire.provider.requests.at(-1)!;
 const credentials = () =>
   seen().headers.filter(([name]) => /^(?:authorization|x-api-key|api-key|x-gateway-key)$/i.test(name));
 
-it(
+never(
   "forwards the caller's own credentials as they are, in their places, and never the gateway key",
-  never(async () => {
+  async () => {
     const headers = [
       'X-First: 1',
       OWN[0]!,
@@ -55,44 +55,35 @@ it(
       ['Api-Key', 'own-azure-key'],
       ['X-Last', '1'],
     ]);
-  }),
+  },
 );
 
-it(
-  'sends a provider with a secret that secret and nothing of the caller',
-  never(async () => {
-    expect((await call('POST /v1/chat/completions', [own, ...OWN])).status).toBe(200);
-    expect(credentials().map(([name]) => name)).toEqual(['Authorization']);
-    expect(seen().head).not.toMatch(/own/);
-  }),
-);
+never('sends a provider with a secret that secret and nothing of the caller', async () => {
+  expect((await call('POST /v1/chat/completions', [own, ...OWN])).status).toBe(200);
+  expect(credentials().map(([name]) => name)).toEqual(['Authorization']);
+  expect(seen().head).not.toMatch(/own/);
+});
 
-it(
-  'forwards no gateway key as a credential, whichever header it is in',
-  never(async () => {
-    const { key } = wire.gateway;
-    expect((await call('POST /p/own/v1/messages', [`Authorization: Bearer ${key}`])).status).toBe(200);
-    expect(credentials()).toEqual([]);
-    expect((await call('POST /p/own/v1/messages', [own, `x-api-key: ${key}`, OWN[0]!])).status).toBe(200);
-    expect(credentials()).toEqual([['authorization', `Bearer  ${TOKEN}`]]);
-  }),
-);
+never('forwards no gateway key as a credential, whichever header it is in', async () => {
+  const { key } = wire.gateway;
+  expect((await call('POST /p/own/v1/messages', [`Authorization: Bearer ${key}`])).status).toBe(200);
+  expect(credentials()).toEqual([]);
+  expect((await call('POST /p/own/v1/messages', [own, `x-api-key: ${key}`, OWN[0]!])).status).toBe(200);
+  expect(credentials()).toEqual([['authorization', `Bearer  ${TOKEN}`]]);
+});
 
-it.each([
+never.each([
   ['malformed', ['X-Gateway-Key: nothing'], 401, 'invalid_api_key'],
   ['empty', ['X-Gateway-Key:'], 401, 'invalid_api_key'],
   ['a Bearer token', ['X-Gateway-Key: Bearer KEY'], 401, 'invalid_api_key'],
   ['repeated', ['X-Gateway-Key: KEY', 'x-gateway-key: KEY'], 400, 'invalid_request'],
-])(
-  'alone is the key: %s, with good keys beside it',
-  never(async (_, lines, status, code) => {
-    const { key } = wire.gateway;
-    const { length } = wire.provider.requests;
-    const headers = [...lines.map((line) => line.replace('KEY', key)), `Authorization: Bearer ${key}`];
-    wire.expectRejection(await call('POST /v1/chat/completions', headers), status, code);
-    expect(wire.provider.requests).toHaveLength(length);
-  }),
-);
+])('alone is the key: %s, with good keys beside it', async (_, lines, status, code) => {
+  const { key } = wire.gateway;
+  const { length } = wire.provider.requests;
+  const headers = [...lines.map((line) => line.replace('KEY', key)), `Authorization: Bearer ${key}`];
+  wire.expectRejection(await call('POST /v1/chat/completions', headers), status, code);
+  expect(wire.provider.requests).toHaveLength(length);
+});
 
 it('is accepted for the data of the key itself', async () => {
   const response = await fetch(`${wire.gateway.url}/self/v1/key`, {
@@ -101,39 +92,36 @@ it('is accepted for the data of the key itself', async () => {
   expect([response.status, ((await response.json()) as { name: string }).name]).toEqual([200, 'first']);
 });
 
-it(
-  'keeps no text that holds a credential of the caller in its row',
-  never(async () => {
-    wire.provider.script = async ({ body, socket }) => {
-      await body;
-      const json = JSON.stringify({ model: `m-${TOKEN}`, usage: { input_tokens: 3, output_tokens: 1 } });
-      const head = ['Content-Type: application/json', `Request-Id: req-${TOKEN}`];
-      socket.write(answer('200 OK', head, json));
-    };
-    const reply = await call('POST /p/own/v1/messages', [
-      own,
-      ...OWN,
-      `User-Agent: agent ${TOKEN}`,
-      'Idempotency-Key: sk-own-0123456789',
-      `X-Gateway-User: ${TOKEN}`,
-      'X-Gateway-Session: x-own-azure-key',
-      `X-Gateway-Tags: a=${TOKEN}`,
-    ]);
-    expect(reply.header('request-id')).toBe(`req-${TOKEN}`);
-    const row = await wire.gateway.row(reply.header('x-gateway-request-id')!);
-    expect(row).toMatchObject({
-      prompt_tokens: 3,
-      model: null,
-      user_agent: null,
-      idempotency_key: null,
-      end_user: null,
-      session_id: null,
-      tags: null,
-      provider_request_id: null,
-    });
-    wire.provider.script = echo;
-  }),
-);
+never('keeps no text that holds a credential of the caller in its row', async () => {
+  wire.provider.script = async ({ body, socket }) => {
+    await body;
+    const json = JSON.stringify({ model: `m-${TOKEN}`, usage: { input_tokens: 3, output_tokens: 1 } });
+    const head = ['Content-Type: application/json', `Request-Id: req-${TOKEN}`];
+    socket.write(answer('200 OK', head, json));
+  };
+  const reply = await call('POST /p/own/v1/messages', [
+    own,
+    ...OWN,
+    `User-Agent: agent ${TOKEN}`,
+    'Idempotency-Key: sk-own-0123456789',
+    `X-Gateway-User: ${TOKEN}`,
+    'X-Gateway-Session: x-own-azure-key',
+    `X-Gateway-Tags: a=${TOKEN}`,
+  ]);
+  expect(reply.header('request-id')).toBe(`req-${TOKEN}`);
+  const row = await wire.gateway.row(reply.header('x-gateway-request-id')!);
+  expect(row).toMatchObject({
+    prompt_tokens: 3,
+    model: null,
+    user_agent: null,
+    idempotency_key: null,
+    end_user: null,
+    session_id: null,
+    tags: null,
+    provider_request_id: null,
+  });
+  wire.provider.script = echo;
+});
 
 it("does not replay one caller's response to another with the same gateway key", async () => {
   const key = await wire.gateway.createKey({ idempotency: 'replay' });

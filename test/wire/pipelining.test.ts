@@ -26,31 +26,28 @@ describe('responses', () => {
   const LINE = 'POST /v1/chat/completions';
   const numbered = (n: number) => request(`${LINE}?n=${n}`, [wire.auth], `body ${n}`);
 
-  it(
-    'forwards pipelined requests one after the other, in their order',
-    never(async () => {
-      const events: string[] = [];
-      wire.provider.script = async (req) => {
-        const n = /n=(\d+)/.exec(req.head)![1];
-        events.push(`got ${n}`);
-        const { bytes } = await req.body;
-        // The requests behind it have arrived.
-        await noticed(wire.gateway);
-        events.push(`answered ${n}`);
-        req.socket.write(answer('200 OK', [`X-N: ${n}`], bytes));
-      };
-      const client = await wire.connect();
-      client.send(Buffer.concat(Array.from({ length: 20 }, (_, n) => numbered(n))));
-      const replies = await responsesOn(client, 20);
-      client.destroy();
-      const numbers = Array.from({ length: 20 }, (_, n) => n);
-      expect(replies.map((reply) => [reply.header('x-n'), reply.body.toString()])).toEqual(
-        numbers.map((n) => [String(n), `body ${n}`]),
-      );
-      expect(events).toEqual(numbers.flatMap((n) => [`got ${n}`, `answered ${n}`]));
-      await wire.expectSound(20);
-    }),
-  );
+  never('forwards pipelined requests one after the other, in their order', async () => {
+    const events: string[] = [];
+    wire.provider.script = async (req) => {
+      const n = /n=(\d+)/.exec(req.head)![1];
+      events.push(`got ${n}`);
+      const { bytes } = await req.body;
+      // The requests behind it have arrived.
+      await noticed(wire.gateway);
+      events.push(`answered ${n}`);
+      req.socket.write(answer('200 OK', [`X-N: ${n}`], bytes));
+    };
+    const client = await wire.connect();
+    client.send(Buffer.concat(Array.from({ length: 20 }, (_, n) => numbered(n))));
+    const replies = await responsesOn(client, 20);
+    client.destroy();
+    const numbers = Array.from({ length: 20 }, (_, n) => n);
+    expect(replies.map((reply) => [reply.header('x-n'), reply.body.toString()])).toEqual(
+      numbers.map((n) => [String(n), `body ${n}`]),
+    );
+    expect(events).toEqual(numbers.flatMap((n) => [`got ${n}`, `answered ${n}`]));
+    await wire.expectSound(20);
+  });
 
   it('many pipelined requests use one upstream connection', async () => {
     const COUNT = FULL ? 2_000 : 400;
@@ -67,31 +64,28 @@ describe('responses', () => {
     await wire.expectSound(COUNT);
   });
 
-  it(
-    'answers what came whole before it rejects what did not',
-    never(async () => {
-      const rejected = deferred();
-      wire.provider.script = async (req) => {
-        await rejected.promise;
-        await echo(req);
-      };
-      const client = await wire.connect();
-      client.send(Buffer.concat([numbered(1), numbered(2), Buffer.from('NONSENSE\r\n\r\n')]));
-      // The provider is held until a later connection was served: the error has been seen by then.
-      const other = await wire.connect();
-      other.send('NONSENSE\r\n\r\n');
-      await other.answer();
-      rejected.resolve();
-      const replies = await responsesOn(client, 4);
-      expect(replies.map(({ status, body }) => [status, body.toString().slice(0, 6)])).toEqual([
-        [200, 'body 1'],
-        [200, 'body 2'],
-        [400, '{"erro'],
-      ]);
-      await client.closed;
-      await wire.expectSound(2);
-    }),
-  );
+  never('answers what came whole before it rejects what did not', async () => {
+    const rejected = deferred();
+    wire.provider.script = async (req) => {
+      await rejected.promise;
+      await echo(req);
+    };
+    const client = await wire.connect();
+    client.send(Buffer.concat([numbered(1), numbered(2), Buffer.from('NONSENSE\r\n\r\n')]));
+    // The provider is held until a later connection was served: the error has been seen by then.
+    const other = await wire.connect();
+    other.send('NONSENSE\r\n\r\n');
+    await other.answer();
+    rejected.resolve();
+    const replies = await responsesOn(client, 4);
+    expect(replies.map(({ status, body }) => [status, body.toString().slice(0, 6)])).toEqual([
+      [200, 'body 1'],
+      [200, 'body 2'],
+      [400, '{"erro'],
+    ]);
+    await client.closed;
+    await wire.expectSound(2);
+  });
 
   it('answers all that came whole before what did not, also when reading had paused', async () => {
     const COUNT = 100;
@@ -105,15 +99,12 @@ describe('responses', () => {
     await wire.expectSound(COUNT);
   });
 
-  it(
-    'handles nothing that comes after a request that ends the connection',
-    never(async () => {
-      const ends = request(LINE, [wire.auth, 'Connection: close'], 'last');
-      const replies = await wire.send(Buffer.concat([numbered(1), ends, numbered(2), numbered(3)]), 4);
-      expect(replies.map(({ body }) => body.toString().slice(0, 6))).toEqual(['body 1', 'last']);
-      await wire.expectSound(2);
-    }),
-  );
+  never('handles nothing that comes after a request that ends the connection', async () => {
+    const ends = request(LINE, [wire.auth, 'Connection: close'], 'last');
+    const replies = await wire.send(Buffer.concat([numbered(1), ends, numbered(2), numbered(3)]), 4);
+    expect(replies.map(({ body }) => body.toString().slice(0, 6))).toEqual(['body 1', 'last']);
+    await wire.expectSound(2);
+  });
 
   it('carries the large body of a request that waits', async () => {
     const first = deferred();
@@ -134,26 +125,23 @@ describe('responses', () => {
     await wire.expectSound(3);
   });
 
-  it(
-    'keeps rejections in their place among responses',
-    never(async () => {
-      const client = await wire.connect();
-      client.send(
-        Buffer.concat([
-          numbered(1),
-          request('POST /v1/../x', [wire.auth], 'a body'),
-          numbered(2),
-          request(LINE, [], 'a body'),
-          request('POST /v1/x', [wire.auth, 'Host: second.test'], 'a body'),
-          numbered(3),
-        ]),
-      );
-      const replies = await responsesOn(client, 6);
-      expect(replies.map(({ status }) => status)).toEqual([200, 400, 200, 401, 400]);
-      await client.closed;
-      await wire.expectSound(2);
-    }),
-  );
+  never('keeps rejections in their place among responses', async () => {
+    const client = await wire.connect();
+    client.send(
+      Buffer.concat([
+        numbered(1),
+        request('POST /v1/../x', [wire.auth], 'a body'),
+        numbered(2),
+        request(LINE, [], 'a body'),
+        request('POST /v1/x', [wire.auth, 'Host: second.test'], 'a body'),
+        numbered(3),
+      ]),
+    );
+    const replies = await responsesOn(client, 6);
+    expect(replies.map(({ status }) => status)).toEqual([200, 400, 200, 401, 400]);
+    await client.closed;
+    await wire.expectSound(2);
+  });
 
   it('reads no further while many requests wait, and goes on afterwards', async () => {
     const COUNT = 10_000;

@@ -19,7 +19,7 @@ describe('without a body', () => {
   const JUNK = '{"leaked":"body of another answer"}';
 
   // RFC 9112 6.3: what these are followed by is no body of theirs, whatever their headers say.
-  it.each([
+  never.each([
     ['GET', '204 No Content', 'X-A: b', JUNK],
     ['GET', '204 No Content', `Content-Length: ${JUNK.length}`, JUNK],
     ['GET', '204 No Content', 'Transfer-Encoding: chunked', `23\r\n${JUNK}\r\n0\r\n\r\n`],
@@ -31,30 +31,27 @@ describe('without a body', () => {
     ['HEAD', '200 OK', `Content-Length: ${JUNK.length}`, JUNK],
     ['HEAD', '200 OK', 'Transfer-Encoding: chunked', ''],
     ['HEAD', '404 Not Found', 'X-A: b', JUNK],
-  ])(
-    '%s answered %s with %s',
-    never(async (method, status, header, body) => {
-      wire.provider.script = (req) => {
-        req.socket.write(`HTTP/1.1 ${status}\r\n${header}\r\n\r\n${body}`);
-      };
-      client.send(request(`${method} /v1/models`, [wire.auth]));
-      const reply = await client.answer({ bodyless: true });
-      expect(reply.head.split('\r\n')[0]).toBe(`HTTP/1.1 ${status}`);
-      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
-        outcome: 'completed',
-        status: Number(status.slice(0, 3)),
-        response_bytes: '0',
-      });
+  ])('%s answered %s with %s', async (method, status, header, body) => {
+    wire.provider.script = (req) => {
+      req.socket.write(`HTTP/1.1 ${status}\r\n${header}\r\n\r\n${body}`);
+    };
+    client.send(request(`${method} /v1/models`, [wire.auth]));
+    const reply = await client.answer({ bodyless: true });
+    expect(reply.head.split('\r\n')[0]).toBe(`HTTP/1.1 ${status}`);
+    expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+      outcome: 'completed',
+      status: Number(status.slice(0, 3)),
+      response_bytes: '0',
+    });
 
-      // The next call on the same connection of the client gets its own answer.
-      wire.provider.script = (req) => {
-        req.socket.write(answer('200 OK', [], 'mine'));
-      };
-      client.send(request('GET /v1/models', [wire.auth]));
-      expect((await client.answer()).body.toString()).toBe('mine');
-      expect(client.reader.rest.length).toBe(0);
-    }),
-  );
+    // The next call on the same connection of the client gets its own answer.
+    wire.provider.script = (req) => {
+      req.socket.write(answer('200 OK', [], 'mine'));
+    };
+    client.send(request('GET /v1/models', [wire.auth]));
+    expect((await client.answer()).body.toString()).toBe('mine');
+    expect(client.reader.rest.length).toBe(0);
+  });
 });
 
 describe('extra bytes', () => {
@@ -80,52 +77,43 @@ describe('extra bytes', () => {
     }
   }
 
-  it.each([
+  never.each([
     ['garbage', Buffer.from('garbage')],
     ['a line end', Buffer.from('\r\n\r\n')],
     ['a whole second answer', STRAY],
     ['the beginning of a second answer', STRAY.subarray(0, 20)],
-  ])(
-    '%s in the same write as the response reaches nobody',
-    never(async (_, extra) => {
-      wire.provider.script = async (req) => {
-        req.socket.write(Buffer.concat([answer('200 OK', [], (await req.body).bytes), extra]));
-      };
-      expect((await wire.call(CALL, [], 'first')).body.toString()).toBe('first');
-      await expectOwnAnswers();
-    }),
-  );
+  ])('%s in the same write as the response reaches nobody', async (_, extra) => {
+    wire.provider.script = async (req) => {
+      req.socket.write(Buffer.concat([answer('200 OK', [], (await req.body).bytes), extra]));
+    };
+    expect((await wire.call(CALL, [], 'first')).body.toString()).toBe('first');
+    await expectOwnAnswers();
+  });
 
-  it.each([
+  never.each([
     ['a whole second answer', STRAY],
     ['the head of a second answer', STRAY.subarray(0, STRAY.indexOf('\r\n\r\n'))],
     ['garbage', Buffer.from('garbage')],
-  ])(
-    '%s on an idle connection ends it and reaches nobody',
-    never(async (_, extra) => {
-      wire.provider.script = echo;
-      expect((await wire.call(CALL, [], 'first')).body.toString()).toBe('first');
-      const idle = wire.provider.requests.at(-1)!;
-      idle.socket.write(extra);
-      // Nothing but the stray bytes can have made the gateway close it: its idle time is far from over.
-      await idle.closed;
-      await expectOwnAnswers();
-    }),
-  );
+  ])('%s on an idle connection ends it and reaches nobody', async (_, extra) => {
+    wire.provider.script = echo;
+    expect((await wire.call(CALL, [], 'first')).body.toString()).toBe('first');
+    const idle = wire.provider.requests.at(-1)!;
+    idle.socket.write(extra);
+    // Nothing but the stray bytes can have made the gateway close it: its idle time is far from over.
+    await idle.closed;
+    await expectOwnAnswers();
+  });
 
-  it(
-    'a body longer than its length is cut there and the rest reaches nobody',
-    never(async () => {
-      wire.provider.script = async (req) => {
-        await req.body;
-        req.socket.write(
-          Buffer.concat([Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay'), STRAY]),
-        );
-      };
-      expect((await wire.call(CALL, [], '{}')).body.toString()).toBe('ok');
-      await expectOwnAnswers();
-    }),
-  );
+  never('a body longer than its length is cut there and the rest reaches nobody', async () => {
+    wire.provider.script = async (req) => {
+      await req.body;
+      req.socket.write(
+        Buffer.concat([Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay'), STRAY]),
+      );
+    };
+    expect((await wire.call(CALL, [], '{}')).body.toString()).toBe('ok');
+    await expectOwnAnswers();
+  });
 });
 
 describe('reset', () => {

@@ -96,22 +96,16 @@ describe('what the provider says of a failed call', () => {
     expect(row.error_code).toBeNull();
   });
 
-  it(
-    'reaches the client byte for byte',
-    never(async () => {
-      provider.respond({ status: 429, json: QUOTA });
-      expect((await call()).body).toBe(JSON.stringify(QUOTA));
-    }),
-  );
+  never('reaches the client byte for byte', async () => {
+    provider.respond({ status: 429, json: QUOTA });
+    expect((await call()).body).toBe(JSON.stringify(QUOTA));
+  });
 
-  it(
-    'is stored only if it is two words, and holds no key',
-    never(async () => {
-      provider.respond({ status: 400, json: { error: { type: 'a sentence', code: postern.key } } });
-      const { row } = await call();
-      expect(words(row)).toEqual([null, null]);
-    }),
-  );
+  never('is stored only if it is two words, and holds no key', async () => {
+    provider.respond({ status: 400, json: { error: { type: 'a sentence', code: postern.key } } });
+    const { row } = await call();
+    expect(words(row)).toEqual([null, null]);
+  });
 
   it('filters lists, exports and usage, by type and by code, and is in the views', async () => {
     provider.respond({ status: 429, json: { error: { type: 'tokens', code: 'rate_limit_exceeded' } } });

@@ -18,9 +18,9 @@ const CLOSING: [what: string, headers: string[], body: string][] = [
   ['another Expect', ['Expect: the-spanish-inquisition'], ''],
 ];
 
-it.each(CLOSING)(
+never.each(CLOSING)(
   'takes nothing that follows %s in the same packet for a request',
-  never(async (what, headers, body) => {
+  async (what, headers, body) => {
     const name = `smuggled by ${what}`;
     const client = await wire.connect();
     client.send(
@@ -37,12 +37,12 @@ it.each(CLOSING)(
     await wire.expectSound(0);
     const teams = await wire.gateway.admin<{ data: { name: string }[] }>('GET', '/teams');
     expect(teams.data.map((team) => team.name)).toEqual(['default']);
-  }),
+  },
 );
 
-it.each(CLOSING)(
+never.each(CLOSING)(
   'takes nothing that comes after the response to %s for a request',
-  never(async (_, headers, body) => {
+  async (_, headers, body) => {
     const client = await wire.connect();
     client.send(request('POST /v1/chat/completions', [wire.auth, ...headers], body));
     await client.answer();
@@ -50,7 +50,7 @@ it.each(CLOSING)(
     await client.closed;
     expect(client.reader.rest).toHaveLength(0);
     await wire.expectSound(0);
-  }),
+  },
 );
 
 it.each([

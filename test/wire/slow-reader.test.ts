@@ -30,36 +30,33 @@ function pour(req: ReceivedRequest, blocks: number): () => number {
   return () => poured * BLOCK.length - req.socket.writableLength;
 }
 
-it(
-  'a client that reads nothing is cut, and until then the provider is held back',
-  never(async () => {
-    let poured = () => 0;
+never('a client that reads nothing is cut, and until then the provider is held back', async () => {
+  let poured = () => 0;
+  wire.provider.script = async (req) => {
+    await req.body;
+    poured = pour(req, 1_000);
+    await req.closed;
+  };
+  const client = await wire.connect();
+  client.socket.pause();
+  client.send(request(CALL, [wire.auth], '{}'));
+  await new Promise<void>((seen) => {
+    const { script } = wire.provider;
     wire.provider.script = async (req) => {
-      await req.body;
-      poured = pour(req, 1_000);
-      await req.closed;
+      seen();
+      await script(req);
     };
-    const client = await wire.connect();
-    client.socket.pause();
-    client.send(request(CALL, [wire.auth], '{}'));
-    await new Promise<void>((seen) => {
-      const { script } = wire.provider;
-      wire.provider.script = async (req) => {
-        seen();
-        await script(req);
-      };
-    });
-    await wire.provider.requests.at(-1)!.closed;
-    // What the buffers of two connections hold: a fraction of what the provider had to give.
-    expect(poured()).toBeLessThan(50_000_000);
-    client.socket.resume();
-    await client.closed;
-    const row = await eventually(
-      async () => (await wire.gateway.database.query<LogRowView>('SELECT * FROM request_log'))[0],
-    );
-    expect(row).toMatchObject({ outcome: 'client_error', status: 200, error_code: 'request_timeout' });
-  }),
-);
+  });
+  await wire.provider.requests.at(-1)!.closed;
+  // What the buffers of two connections hold: a fraction of what the provider had to give.
+  expect(poured()).toBeLessThan(50_000_000);
+  client.socket.resume();
+  await client.closed;
+  const row = await eventually(
+    async () => (await wire.gateway.database.query<LogRowView>('SELECT * FROM request_log'))[0],
+  );
+  expect(row).toMatchObject({ outcome: 'client_error', status: 200, error_code: 'request_timeout' });
+});
 
 it('a client that reads slowly is served to the end', async () => {
   const BLOCKS = 32;

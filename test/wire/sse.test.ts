@@ -19,46 +19,43 @@ afterAll(async () => {
 });
 
 describe('events', () => {
-  it(
-    'passes each event on before the next one exists',
-    never(async () => {
-      const events = [
-        ': hello\n\n',
-        'data: {"a":"é"}\r\n\r\n',
-        'event: x\ndata: 2\n\n',
-        'data: [DONE]\n\n',
-      ].map((event) => Buffer.from(event));
-      // The provider sends an event only after the client has confirmed the one before.
-      const confirmed = events.map(() => deferred());
-      provider.script = async (req) => {
-        await req.body;
-        req.socket.write(STREAM_HEAD);
-        for (const [i, event] of events.entries()) {
-          req.socket.write(chunk(event));
-          await confirmed[i]!.promise;
-        }
-        req.socket.write(LAST_CHUNK);
-      };
-      const client = await RawClient.connect(gateway.port);
-      client.send(
-        request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{"stream":true}'),
-      );
-      const head = await client.head();
-      expect(head.header('transfer-encoding')).toBe('chunked');
+  never('passes each event on before the next one exists', async () => {
+    const events = [
+      ': hello\n\n',
+      'data: {"a":"é"}\r\n\r\n',
+      'event: x\ndata: 2\n\n',
+      'data: [DONE]\n\n',
+    ].map((event) => Buffer.from(event));
+    // The provider sends an event only after the client has confirmed the one before.
+    const confirmed = events.map(() => deferred());
+    provider.script = async (req) => {
+      await req.body;
+      req.socket.write(STREAM_HEAD);
       for (const [i, event] of events.entries()) {
-        expect((await client.reader.take(chunk(event).length)).equals(chunk(event))).toBe(true);
-        confirmed[i]!.resolve();
+        req.socket.write(chunk(event));
+        await confirmed[i]!.promise;
       }
-      expect((await client.reader.take(5)).toString()).toBe(LAST_CHUNK);
-      const row = await gateway.row(head.header('x-gateway-request-id')!);
-      expect(row).toMatchObject({
-        outcome: 'completed',
-        streamed: true,
-        response_bytes: String(Buffer.concat(events).length),
-      });
-      client.destroy();
-    }),
-  );
+      req.socket.write(LAST_CHUNK);
+    };
+    const client = await RawClient.connect(gateway.port);
+    client.send(
+      request('POST /v1/chat/completions', [`Authorization: Bearer ${gateway.key}`], '{"stream":true}'),
+    );
+    const head = await client.head();
+    expect(head.header('transfer-encoding')).toBe('chunked');
+    for (const [i, event] of events.entries()) {
+      expect((await client.reader.take(chunk(event).length)).equals(chunk(event))).toBe(true);
+      confirmed[i]!.resolve();
+    }
+    expect((await client.reader.take(5)).toString()).toBe(LAST_CHUNK);
+    const row = await gateway.row(head.header('x-gateway-request-id')!);
+    expect(row).toMatchObject({
+      outcome: 'completed',
+      streamed: true,
+      response_bytes: String(Buffer.concat(events).length),
+    });
+    client.destroy();
+  });
 
   it('sends the head before there is a body, with its latin-1 bytes as they are', async () => {
     const headSeen = deferred();
@@ -103,36 +100,33 @@ describe('bytes', () => {
 
   const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n';
 
-  it.each(STREAMS)(
-    'a stream with %s arrives byte for byte, however it is framed',
-    never(async (_, writes) => {
-      const whole = Buffer.concat(writes.map((part) => Buffer.from(part as string)));
-      for (const framing of ['chunked', 'length', 'close']) {
-        wire.provider.script = async (req) => {
-          await req.body;
-          if (framing === 'chunked') req.socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
-          else if (framing === 'length') req.socket.write(`${HEAD}Content-Length: ${whole.length}\r\n\r\n`);
-          else req.socket.write(`${HEAD}Connection: close\r\n\r\n`);
-          for (const part of writes) {
-            await new Promise((done) => req.socket.write(framing === 'chunked' ? chunk(part) : part, done));
-          }
-          if (framing === 'chunked') req.socket.write(LAST_CHUNK);
-          if (framing === 'close') req.socket.end();
-        };
-        const client = await wire.connect();
-        client.send(request('POST /v1/chat/completions', [wire.auth], '{"stream":true}'));
-        const reply = await client.answer();
-        client.destroy();
-        expect(reply.header('content-type')).toBe('text/event-stream; charset=utf-8');
-        expect(reply.body.equals(whole)).toBe(true);
-        expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
-          outcome: 'completed',
-          streamed: true,
-          response_bytes: String(whole.length),
-        });
-      }
-    }),
-  );
+  never.each(STREAMS)('a stream with %s arrives byte for byte, however it is framed', async (_, writes) => {
+    const whole = Buffer.concat(writes.map((part) => Buffer.from(part as string)));
+    for (const framing of ['chunked', 'length', 'close']) {
+      wire.provider.script = async (req) => {
+        await req.body;
+        if (framing === 'chunked') req.socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+        else if (framing === 'length') req.socket.write(`${HEAD}Content-Length: ${whole.length}\r\n\r\n`);
+        else req.socket.write(`${HEAD}Connection: close\r\n\r\n`);
+        for (const part of writes) {
+          await new Promise((done) => req.socket.write(framing === 'chunked' ? chunk(part) : part, done));
+        }
+        if (framing === 'chunked') req.socket.write(LAST_CHUNK);
+        if (framing === 'close') req.socket.end();
+      };
+      const client = await wire.connect();
+      client.send(request('POST /v1/chat/completions', [wire.auth], '{"stream":true}'));
+      const reply = await client.answer();
+      client.destroy();
+      expect(reply.header('content-type')).toBe('text/event-stream; charset=utf-8');
+      expect(reply.body.equals(whole)).toBe(true);
+      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+        outcome: 'completed',
+        streamed: true,
+        response_bytes: String(whole.length),
+      });
+    }
+  });
 });
 
 describe('token figures', () => {

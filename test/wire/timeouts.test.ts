@@ -54,19 +54,16 @@ describe('connecting', () => {
     await wire.stop();
   });
 
-  it(
-    'a TLS handshake that is never answered is a 502',
-    never(async () => {
-      const sockets: Socket[] = [];
-      const silent = createServer((socket) => sockets.push(socket.on('error', () => {})));
-      await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-      const { reply, row } = await callThrough(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`);
-      expect([reply.status, reply.header('x-gateway-error')]).toEqual([502, 'upstream_unreachable']);
-      expect(row).toMatchObject(UNREACHABLE);
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => silent.close(resolve));
-    }),
-  );
+  never('a TLS handshake that is never answered is a 502', async () => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => sockets.push(socket.on('error', () => {})));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { reply, row } = await callThrough(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+    expect([reply.status, reply.header('x-gateway-error')]).toEqual([502, 'upstream_unreachable']);
+    expect(row).toMatchObject(UNREACHABLE);
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => silent.close(resolve));
+  });
 });
 
 describe('head of the response', () => {

@@ -26,9 +26,9 @@ describe('small', () => {
     [405, 'method_not_allowed', 'TRACE /v1/models', ['Authorization: Bearer KEY']],
   ];
 
-  it.each(REFUSED)(
+  never.each(REFUSED)(
     'a request inside the body of a %i %s is never taken for one',
-    never(async (status, code, line, headers) => {
+    async (status, code, line, headers) => {
       // An inference key, so that 403 is among them; 404 for a provider needs `all`.
       const key = code === 'provider_not_found' ? wire.auth.slice(22) : wire.gateway.key;
       const sent = headers.map((header) => header.replace('KEY', key));
@@ -50,24 +50,21 @@ describe('small', () => {
         client.destroy();
         await wire.expectSound(1);
       }
-    }),
+    },
   );
 
-  it(
-    'a request inside a body that is too large is never taken for one',
-    never(async () => {
-      const client = await wire.connect();
-      client.send(request('POST /v1/chat/completions', [wire.auth, 'Content-Length: 5000']));
-      wire.expectRejection(await client.answer(), 413, 'request_too_large');
-      client.send(inner());
-      client.send('x'.repeat(5_000 - inner().length));
-      client.send(request('POST /v1/chat/completions?next', [wire.auth], 'next'));
-      expect((await client.answer()).header('x-target')).toBe('/v1/chat/completions?next');
-      expect(client.reader.rest).toHaveLength(0);
-      client.destroy();
-      await wire.expectSound(1);
-    }),
-  );
+  never('a request inside a body that is too large is never taken for one', async () => {
+    const client = await wire.connect();
+    client.send(request('POST /v1/chat/completions', [wire.auth, 'Content-Length: 5000']));
+    wire.expectRejection(await client.answer(), 413, 'request_too_large');
+    client.send(inner());
+    client.send('x'.repeat(5_000 - inner().length));
+    client.send(request('POST /v1/chat/completions?next', [wire.auth], 'next'));
+    expect((await client.answer()).header('x-target')).toBe('/v1/chat/completions?next');
+    expect(client.reader.rest).toHaveLength(0);
+    client.destroy();
+    await wire.expectSound(1);
+  });
 });
 
 describe('large', () => {
@@ -197,41 +194,35 @@ describe('early response', () => {
     ['200 OK', LENGTH],
     ['200 OK', CHUNKED],
   ])('a provider that answers %s early to a body with %s', (status, framing) => {
-    it(
-      'is heard, and the rest of the body becomes nobody’s request',
-      never(async () => {
-        const answered = deferred();
-        wire.provider.script = (req) => {
-          req.socket.write(answer(status, ['X-Early: 1'], 'enough'));
-          answered.resolve();
-        };
-        const client = await wire.connect();
-        client.send(request('POST /v1/chat/completions', [wire.auth, ...framing]));
-        client.send(framed(BODY.subarray(0, 500_000), framing));
-        await answered.promise;
-        const reply = await client.answer();
-        expect([reply.head.split('\r\n')[0], reply.body.toString()]).toEqual([
-          `HTTP/1.1 ${status}`,
-          'enough',
-        ]);
-        expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
-          outcome: 'completed',
-          status: Number(status.slice(0, 3)),
-          response_bytes: '6',
-        });
+    never('is heard, and the rest of the body becomes nobody’s request', async () => {
+      const answered = deferred();
+      wire.provider.script = (req) => {
+        req.socket.write(answer(status, ['X-Early: 1'], 'enough'));
+        answered.resolve();
+      };
+      const client = await wire.connect();
+      client.send(request('POST /v1/chat/completions', [wire.auth, ...framing]));
+      client.send(framed(BODY.subarray(0, 500_000), framing));
+      await answered.promise;
+      const reply = await client.answer();
+      expect([reply.head.split('\r\n')[0], reply.body.toString()]).toEqual([`HTTP/1.1 ${status}`, 'enough']);
+      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+        outcome: 'completed',
+        status: Number(status.slice(0, 3)),
+        response_bytes: '6',
+      });
 
-        // The client goes on with its body and then with its next call on the same connection.
-        wire.provider.script = (req) => {
-          req.socket.write(answer('200 OK', [], 'next'));
-        };
-        client.send(framed(BODY.subarray(500_000), framing));
-        if (framing === CHUNKED) client.send('0\r\n\r\n');
-        client.send(request('GET /v1/models', [wire.auth]));
-        expect((await client.answer()).body.toString()).toBe('next');
-        client.destroy();
-        await wire.expectSound(2);
-      }),
-    );
+      // The client goes on with its body and then with its next call on the same connection.
+      wire.provider.script = (req) => {
+        req.socket.write(answer('200 OK', [], 'next'));
+      };
+      client.send(framed(BODY.subarray(500_000), framing));
+      if (framing === CHUNKED) client.send('0\r\n\r\n');
+      client.send(request('GET /v1/models', [wire.auth]));
+      expect((await client.answer()).body.toString()).toBe('next');
+      client.destroy();
+      await wire.expectSound(2);
+    });
 
     it('and closes is heard too, and its response is whole', async () => {
       wire.provider.script = (req) => {

@@ -36,42 +36,39 @@ function pieces(body: Buffer, seed: number): Buffer[] {
 const formats = [...ANSWERS, ...FORMATS].map((format, i) => ({ ...format, i }));
 
 describe('the row of a call', () => {
-  it.each(formats)(
-    'has the counts of an $name, and the client its bytes',
-    never(async (format) => {
-      const { endpoint, contentType, headers = [], usage, i } = format;
-      const [encoding, encode] = ENCODINGS[i % ENCODINGS.length]!;
-      const body = encode(Buffer.from(format.body as string));
-      const lines = [`Content-Type: ${contentType}`];
-      if (encoding !== null) lines.push(`Content-Encoding: ${encoding}`);
-      for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
-      for (const chunked of [false, true]) {
-        wire.provider.script = async ({ body: received, socket }) => {
-          await received;
-          if (!chunked) {
-            socket.write(answer('200 OK', lines, body));
-            return;
-          }
-          socket.write(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n`);
-          for (const piece of pieces(body, i)) socket.write(chunk(piece));
-          socket.write(LAST_CHUNK);
-        };
-        const reply = await wire.call(`POST /p/default${endpoint}`, [], '{}');
-        expect(reply.body.equals(body)).toBe(true);
-        expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
-          outcome: 'completed',
-          streamed: isStreamed(contentType),
-          model: modelFromPath(endpoint) ?? usage.model,
-          prompt_tokens: usage.promptTokens,
-          cached_tokens: usage.cachedTokens,
-          cache_write_tokens: usage.cacheWriteTokens,
-          completion_tokens: usage.completionTokens,
-          reasoning_tokens: usage.reasoningTokens,
-          extra_usage: usage.extra,
-        });
-      }
-    }),
-  );
+  never.each(formats)('has the counts of an $name, and the client its bytes', async (format) => {
+    const { endpoint, contentType, headers = [], usage, i } = format;
+    const [encoding, encode] = ENCODINGS[i % ENCODINGS.length]!;
+    const body = encode(Buffer.from(format.body as string));
+    const lines = [`Content-Type: ${contentType}`];
+    if (encoding !== null) lines.push(`Content-Encoding: ${encoding}`);
+    for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+    for (const chunked of [false, true]) {
+      wire.provider.script = async ({ body: received, socket }) => {
+        await received;
+        if (!chunked) {
+          socket.write(answer('200 OK', lines, body));
+          return;
+        }
+        socket.write(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n`);
+        for (const piece of pieces(body, i)) socket.write(chunk(piece));
+        socket.write(LAST_CHUNK);
+      };
+      const reply = await wire.call(`POST /p/default${endpoint}`, [], '{}');
+      expect(reply.body.equals(body)).toBe(true);
+      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+        outcome: 'completed',
+        streamed: isStreamed(contentType),
+        model: modelFromPath(endpoint) ?? usage.model,
+        prompt_tokens: usage.promptTokens,
+        cached_tokens: usage.cachedTokens,
+        cache_write_tokens: usage.cacheWriteTokens,
+        completion_tokens: usage.completionTokens,
+        reasoning_tokens: usage.reasoningTokens,
+        extra_usage: usage.extra,
+      });
+    }
+  });
 });
 
 describe('the model of a request', () => {
@@ -135,7 +132,7 @@ describe('an inference key', () => {
   const GEMINI = { usageMetadata: { promptTokenCount: 12, candidatesTokenCount: 3, totalTokenCount: 15 } };
   const VERTEX = '/v1/projects/p/locations/l/publishers';
 
-  it.each([
+  never.each([
     ['/v1/responses/compact', 'asked', RESPONSE],
     ['/p/default/v1/responses/compact', 'asked', RESPONSE],
     ['/p/default/openai/v1/responses/compact', 'asked', RESPONSE],
@@ -153,52 +150,46 @@ describe('an inference key', () => {
     ['/v1/models/gemini-2.5-pro:generateContent', 'gemini-2.5-pro', GEMINI],
     ['/p/default/v1alpha/models/gemini-2.5-pro:generateContent', 'gemini-2.5-pro', GEMINI],
     ['/p/default/v1beta1/publishers/google/models/gemini-2.5-pro:generateContent', 'gemini-2.5-pro', GEMINI],
-  ])(
-    'may POST %s: same bytes, model %s and tokens',
-    never(async (target, model, response) => {
-      // Not as a serializer would write it.
-      const body = Buffer.from(
-        ` {"input" :[],"x":"\\u00e9\\/"${model === 'asked' ? ', "model":"asked"' : ''}}\n`,
-      );
-      const reply = Buffer.from(` ${JSON.stringify(response, null, 1)}\r\n`);
-      let seen: { line: string; bytes: Buffer } | null = null;
-      wire.provider.script = async ({ head, body: received, socket }) => {
-        seen = { line: head.split('\r\n')[0]!, bytes: (await received).bytes };
-        socket.write(answer('200 OK', ['Content-Type: application/json'], reply));
-      };
-      const client = await wire.connect();
-      client.send(request(`POST ${target}`, [`Authorization: Bearer ${wire.gateway.key}`], body));
-      const received = await client.answer();
-      client.destroy();
-      expect(received.body.equals(reply)).toBe(true);
-      expect(seen).toEqual({ line: `POST ${target.replace('/p/default', '')} HTTP/1.1`, bytes: body });
-      expect(await wire.gateway.row(received.header('x-gateway-request-id')!)).toMatchObject({
-        model,
-        prompt_tokens: 12,
-        completion_tokens: 3,
-      });
-    }),
-  );
+  ])('may POST %s: same bytes, model %s and tokens', async (target, model, response) => {
+    // Not as a serializer would write it.
+    const body = Buffer.from(
+      ` {"input" :[],"x":"\\u00e9\\/"${model === 'asked' ? ', "model":"asked"' : ''}}\n`,
+    );
+    const reply = Buffer.from(` ${JSON.stringify(response, null, 1)}\r\n`);
+    let seen: { line: string; bytes: Buffer } | null = null;
+    wire.provider.script = async ({ head, body: received, socket }) => {
+      seen = { line: head.split('\r\n')[0]!, bytes: (await received).bytes };
+      socket.write(answer('200 OK', ['Content-Type: application/json'], reply));
+    };
+    const client = await wire.connect();
+    client.send(request(`POST ${target}`, [`Authorization: Bearer ${wire.gateway.key}`], body));
+    const received = await client.answer();
+    client.destroy();
+    expect(received.body.equals(reply)).toBe(true);
+    expect(seen).toEqual({ line: `POST ${target.replace('/p/default', '')} HTTP/1.1`, bytes: body });
+    expect(await wire.gateway.row(received.header('x-gateway-request-id')!)).toMatchObject({
+      model,
+      prompt_tokens: 12,
+      completion_tokens: 3,
+    });
+  });
 
-  it(
-    'may count the tokens of a response, which uses none',
-    never(async () => {
-      wire.provider.script = async ({ body: received, socket }) => {
-        await received;
-        const counted = '{"object":"response.input_tokens","input_tokens":11}';
-        socket.write(answer('200 OK', ['Content-Type: application/json'], counted));
-      };
-      const client = await wire.connect();
-      const auth = `Authorization: Bearer ${wire.gateway.key}`;
-      client.send(request('POST /v1/responses/input_tokens', [auth], '{"model":"m","input":"x"}'));
-      const reply = await client.answer();
-      client.destroy();
-      expect(reply.status).toBe(200);
-      expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
-        model: 'm',
-        prompt_tokens: null,
-        completion_tokens: null,
-      });
-    }),
-  );
+  never('may count the tokens of a response, which uses none', async () => {
+    wire.provider.script = async ({ body: received, socket }) => {
+      await received;
+      const counted = '{"object":"response.input_tokens","input_tokens":11}';
+      socket.write(answer('200 OK', ['Content-Type: application/json'], counted));
+    };
+    const client = await wire.connect();
+    const auth = `Authorization: Bearer ${wire.gateway.key}`;
+    client.send(request('POST /v1/responses/input_tokens', [auth], '{"model":"m","input":"x"}'));
+    const reply = await client.answer();
+    client.destroy();
+    expect(reply.status).toBe(200);
+    expect(await wire.gateway.row(reply.header('x-gateway-request-id')!)).toMatchObject({
+      model: 'm',
+      prompt_tokens: null,
+      completion_tokens: null,
+    });
+  });
 });
