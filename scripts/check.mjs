@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { runNode } from './child.mjs';
 import { read, root } from './files.mjs';
 import { main, npmScript, prepare, StepError } from './prepare.mjs';
-import { OF_EVERY_CHANGE, testFiles, tierOf, TIERS } from './tiers.mjs';
+import { filesOf, OF_EVERY_CHANGE, tierOf } from './tiers.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 
@@ -82,15 +82,11 @@ function git(...args) {
 function reached(changed) {
   console.log(`${changed.length} files have changed.`);
   if (changed.length === 0) return [];
-  const files = testFiles();
   const imported = relatedTo(changed.flatMap((path) => [path, ...naming(path)]));
   const isReached = (file, tier) =>
     imported.has(file) || changed.some((path) => besides(path, file) || byRule(path, file, tier));
   const commands = OF_EVERY_CHANGE.map((tier) => {
-    const { without = [] } = TIERS[tier];
-    const all = [...files.keys()].filter(
-      (file) => files.get(file) === tier && !without.some((path) => file.startsWith(path)),
-    );
+    const all = filesOf(tier);
     const chosen = all.filter((file) => isReached(file, tier));
     console.log(`${tier}: ${chosen.length} of ${all.length} files`);
     return { tier, chosen };

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { isToldToStop, runNode } from './child.mjs';
 import { flakyProblems } from './flaky.mjs';
 import { main, prepare, root, StepError } from './prepare.mjs';
-import { OF_EVERY_CHANGE, testFiles, TIERS } from './tiers.mjs';
+import { filesOf, OF_EVERY_CHANGE, testFiles, TIERS } from './tiers.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 // Jest passes them on to its workers. A young generation that starts small and grows costs a tenth of their processor time.
@@ -67,14 +67,10 @@ async function tiersOf(jestArgs) {
 
 /** What `npm test` does not run. */
 function leftOutBy(tiers) {
-  const counts = [...testFiles().values()];
   const others = Object.entries(TIERS).filter(([name]) => !tiers.includes(name));
   const listed = others
     .filter(([, { isByHand }]) => !isByHand)
-    .map(
-      ([name, { what, command }]) =>
-        `${counts.filter((tier) => tier === name).length} files ${what} (${command})`,
-    );
+    .map(([name, { what, command }]) => `${filesOf(name).length} files ${what} (${command})`);
   const byHand = others.filter(([, { isByHand }]) => isByHand).map(([, { command }]) => command);
   return `Left out: ${listed.join(', ')}; by hand: ${byHand.join(', ')}, npm run test:stalls.`;
 }

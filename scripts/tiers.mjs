@@ -123,6 +123,14 @@ export function testFiles() {
   return files;
 }
 
+/** The files that a run of a tier has: none of LARGE, if it is not asked for. */
+export function filesOf(name) {
+  const { without = [] } = TIERS[name];
+  return [...testFiles()]
+    .filter(([path, tier]) => tier === name && !without.some((start) => path.startsWith(start)))
+    .map(([path]) => path);
+}
+
 /** What Jest runs, and how. */
 export function jestOptions(names) {
   const tiers = names.map((name) => TIERS[name]);

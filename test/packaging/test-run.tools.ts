@@ -43,7 +43,8 @@ describe('npm test', () => {
   });
   afterAll(() => checkout.remove('.'));
 
-  const run = (args: string[] = [], env = {}) => checkout.start('test.mjs', args, env);
+  const run = (args: string[] = [], env = {}) =>
+    checkout.start('test.mjs', args, { POSTERN_TEST_ONCE: '', ...env });
   const testFile = (name: string, text: string) => checkout.write(`test/${name}.test.ts`, text);
 
   it('tries a failed file once more, alone, and names what passed only then', async () => {
@@ -84,6 +85,22 @@ describe('npm test', () => {
     expect(code).toBe(1);
     expect(stdout).toContain('FLAKY test/late.test.ts');
     expect(stdout).not.toContain('FLAKY test/broken.test.ts');
+  });
+
+  it('fails if the Postgres of the tests did not end well, whatever a second try would say', async () => {
+    testFile(
+      'late',
+      `${ONCE}import { readFileSync } from 'node:fs';
+      const commandOf = (pid) => readFileSync('/proc/' + pid + '/cmdline', 'utf8');
+      const besides = readFileSync('/proc/' + process.ppid + '/task/' + process.ppid + '/children', 'utf8').trim().split(' ');
+      it('is late', () => once(() => {
+        process.kill(besides.find((pid) => commandOf(pid).includes('keeper.mjs')), 'SIGKILL');
+        throw new Error('too late');
+      }));`,
+    );
+    const { code, stdout, stderr } = await run().ended;
+    expect([code, stderr]).toEqual([1, expect.stringContaining('did not end well')]);
+    expect(stdout).not.toContain('FLAKY');
   });
 
   it('has no second try for what must never happen, nor for more than three files', async () => {
