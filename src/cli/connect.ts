@@ -4,6 +4,11 @@ import { loadRemoteEnv } from '../config/remote-env.js';
 import type { Target } from './api.js';
 import { CliError } from './cli-error.js';
 
+/** The admin API in this process. Each command opens its own; a test lets many commands of one process use the same. */
+export const local = {
+  open: async (): Promise<Target> => (await import('./local-app.js')).openLocalApi(),
+};
+
 /**
  * Finds the admin API of a command: that of the gateway at the URL; without a URL that of the gateway which runs with the
  * settings of this command on this machine; else the same API in this process, on the database.
@@ -11,7 +16,7 @@ import { CliError } from './cli-error.js';
  * @param given the value of `--url`
  */
 export async function connect(given: string | undefined): Promise<Target> {
-  return remoteTarget(given) ?? (await runningTarget()) ?? (await localTarget());
+  return remoteTarget(given) ?? (await runningTarget()) ?? (await local.open());
 }
 
 /** As `connect()`, for what only a gateway that runs can say. @throws CliError if none runs with these settings */
@@ -68,9 +73,4 @@ async function runningTarget(): Promise<Target | null> {
     if (error instanceof DataDirError) return null;
     throw error;
   }
-}
-
-async function localTarget(): Promise<Target> {
-  const { openLocalApi } = await import('./local-app.js');
-  return openLocalApi();
 }

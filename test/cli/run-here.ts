@@ -5,12 +5,18 @@ import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { Logger } from '@nestjs/common';
 import type { Command } from 'commander';
+import type { Target } from '../../src/cli/api.js';
+import { local } from '../../src/cli/connect.js';
 import { run } from '../../src/cli/program.js';
+import { afterFile } from '../support/after-file.js';
 import type { Ran } from './run-cli.js';
 
 /**
  * Runs a command as `runCli` does, but in this process, which spares the seconds of a start. What only a process can
  * show (its end, signals, pipes, a server of its own) is for `runCli`.
+ *
+ * Without a gateway, the commands of a file use one application of the admin API, which is what costs most of them. A
+ * command has its own if it could depend on more than the database and the master key: with a `cwd`, or other variables.
  *
  * The environment, the folder and the output belong to the whole process: a command waits for the one before.
  *
@@ -29,6 +35,34 @@ export function runHere(
 }
 
 let last: Promise<unknown> = Promise.resolve();
+
+/** The application for the last environment that had one. */
+let kept: { api: Target; key: string } | undefined;
+
+async function closeKept(): Promise<void> {
+  const closing = kept?.api.close();
+  kept = undefined;
+  await closing;
+}
+afterFile(closeKept);
+
+/** @param open opens the application of this environment */
+async function keep(
+  { DATABASE_URL, MASTER_KEY }: Record<string, string>,
+  open: typeof local.open,
+): Promise<Target> {
+  const key = JSON.stringify([DATABASE_URL, MASTER_KEY]);
+  if (kept?.key !== key) {
+    await closeKept();
+    kept = { api: await open(), key };
+  }
+  return { ...kept.api, close: () => Promise.resolve() };
+}
+
+/** Whether the application depends on nothing but these values: no folder, no file, no other database. */
+function isPlain({ DATABASE_URL, MASTER_KEY: _, ...others }: Record<string, string>): boolean {
+  return DATABASE_URL !== undefined && Object.keys(others).length === 0;
+}
 
 async function runAlone(
   args: string[],
@@ -50,7 +84,9 @@ async function runAlone(
   const home = process.cwd();
   // Commands run without Nest's logger, which they turn off for everything that shares it.
   const logger = Logger['staticInstanceRef'];
+  const { open } = local;
   const undo = [
+    replace(local, 'open', cwd === undefined && isPlain(env) ? () => keep(env, open) : open),
     replace(process, 'env', { PATH: process.env.PATH, ...env }),
     replace(process, 'stdin', Readable.from([Buffer.from(input)])),
     replace(process, 'stdout', stdout),
