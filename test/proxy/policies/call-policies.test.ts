@@ -1,5 +1,7 @@
 import { ForbiddenException, Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
+import { SETTINGS } from '../../../src/config/config.module.js';
+import type { Settings } from '../../../src/config/settings.js';
 import { KeyLookupService } from '../../../src/auth/key-lookup.service.js';
 import { defineGatewayError, GatewayError } from '../../../src/errors/gateway-error.js';
 import { CallPolicies } from '../../../src/proxy/policies/call-policies.js';
@@ -118,7 +120,7 @@ describe.each([
       socket.write(answer('200 OK', ['Content-Type: application/json'], usage));
     });
     addToApp(TestPolicies, ...modules);
-    postern = await startTestGateway({ PROVIDER_URL: provider.url, CLIENT_IDLE_TIMEOUT_MS: '5000' });
+    postern = await startTestGateway({ PROVIDER_URL: provider.url });
     first = postern.gateway.app.get(First, { strict: false });
     key = await postern.createKey({ endpoints: 'all' });
     replaying = await postern.createKey({ endpoints: 'all', idempotency: 'replay' });
@@ -369,9 +371,12 @@ describe.each([
   });
 
   it('rejects with 408 a client that stops sending, and with 400 a broken framing', async () => {
+    const settings = postern.gateway.app.get<Settings>(SETTINGS);
+    const limit = jest.replaceProperty(settings, 'clientIdleTimeoutMs', 300);
     const slow = await RawClient.connect(postern.port);
     slow.send(request(`POST ${MAIN}`, head(['need-body'], 'Content-Length: 10'), 'half'));
     const late = await slow.answer();
+    limit.restore();
     expect([late.status, late.header('x-gateway-error')]).toEqual([408, 'request_timeout']);
     slow.destroy();
     const broken = await RawClient.connect(postern.port);
