@@ -58,7 +58,7 @@ const DEFAULTS = {
   viewport: { width: 1280, height: 860 },
   locale: 'en-US',
   timezoneId: 'Europe/Berlin',
-  // Animations cost a browser without a graphics card time.
+  // Transitions and animations cost a browser without a graphics card time.
   reducedMotion: 'reduce',
 } as const;
 
@@ -249,12 +249,10 @@ export async function violations(
     );
 }
 
-/** Shows the page in the other colours, without loading it again. */
+/** Shows the page in the other colours, without loading it again. They change at once: see `reducedMotion`. */
 export async function inColours(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.emulateMedia({ colorScheme });
   await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor({ state: 'attached' });
-  // Colours change in transitions.
-  await until(() => page.evaluate<boolean>('document.getAnimations().length === 0'));
 }
 
 /** Waits until the page is no wider than the window. @throws Error if it stays wider */
