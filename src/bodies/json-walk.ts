@@ -208,8 +208,9 @@ export class JsonWalk {
       return at + 1;
     }
     const end = byte > ZERO && byte <= NINE ? integerEnd(chunk, at) : scalarEnd(chunk, at);
-    if (end === chunk.length || (end === -1 && chunk.length - at < MAX_SCALAR)) return this.cutAt(chunk, at);
-    if (end === -1 || end - at > MAX_SCALAR) return this.fail(at);
+    const isCut = end === -1 || end === chunk.length;
+    if ((isCut ? chunk.length : end) - at > MAX_SCALAR) return this.fail(at);
+    if (isCut) return this.cutAt(chunk, at);
     if (depth === 1) this.startValue(chunk, at);
     return this.endValue(chunk, end);
   }

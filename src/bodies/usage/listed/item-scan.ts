@@ -6,6 +6,8 @@ const { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BR
 const MAX_TEXT = 128;
 /** Depths in the document: of its members, of the items in a list, and of the members of the `action` of an item. */
 const [MEMBERS, LIST, ACTION] = [1, 2, 4] as const;
+/** Nothing is read of what lies deeper. */
+const DEEPEST = ACTION + 1;
 
 /** What an item of a response says of itself. */
 export interface Item {
@@ -25,7 +27,7 @@ export class ItemScan {
   type: string | null = null;
   readonly items: Item[] = [];
   private depth = 0;
-  /** By depth: true in an object. */
+  /** By depth, as far as it is read: true in an object. */
   private readonly isObject: boolean[] = [];
   /** By depth: the member that is being read. */
   private readonly keys: (string | null)[] = [];
@@ -54,7 +56,7 @@ export class ItemScan {
       const byte = chunk[at++]!;
       if (byte === QUOTE) {
         this.inText = true;
-        this.text = this.depth <= ACTION + 1 ? '' : null;
+        this.text = this.depth <= DEEPEST ? '' : null;
         at = this.readText(chunk, at);
       } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.open(byte === OPEN_BRACE);
       else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.close();
@@ -70,10 +72,10 @@ export class ItemScan {
       this.item = {};
       this.itemDepth = depth + 1;
     }
-    this.depth++;
+    this.isName = isObject;
+    if (++this.depth > DEEPEST) return;
     this.isObject[this.depth] = isObject;
     keys[this.depth] = null;
-    this.isName = isObject;
   }
 
   /** The member is an object itself, or this is one of its elements. */
@@ -123,7 +125,7 @@ export class ItemScan {
   private endText(): void {
     const { depth, keys, text, item, itemDepth } = this;
     if (this.isName) {
-      keys[depth] = text;
+      if (depth <= DEEPEST) keys[depth] = text;
       return;
     }
     if (text === null || this.isObject[depth] !== true) return;
