@@ -46,9 +46,10 @@ const OTHERS = `
 
 /**
  * No charge is settled meanwhile, and one that waits for this settles in the new periods: a statement takes its snapshot
- * after its locks. The rules first, as whoever changes them.
+ * after its locks. The rules first, as whoever changes them. Nor is the row of a meter locked: limit_fold() would leave out
+ * what was charged in its parts, and the meter of the new period would never get it.
  */
-const LOCK = 'LOCK TABLE limit_rule, limit_meter IN SHARE ROW EXCLUSIVE MODE';
+const LOCK = 'LOCK TABLE limit_rule IN SHARE ROW EXCLUSIVE MODE; LOCK TABLE limit_meter IN EXCLUSIVE MODE';
 
 /**
  * What was spent in the present periods of the new time zone: what those of the old one have, with the charges of the hours

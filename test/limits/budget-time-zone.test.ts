@@ -183,6 +183,39 @@ it('does not charge a new budget what was called before it was there, and keeps 
   expect(of(others)!.spent).toBe(String(20n * 10n ** 9n));
 });
 
+/** How many statements wait for a table of limits. */
+async function waitingNow(): Promise<number> {
+  const found = await database.query(
+    `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+     WHERE d.datname = current_database() AND NOT granted
+       AND relation IN ('limit_rule'::regclass, 'limit_meter'::regclass)`,
+  );
+  return found.length;
+}
+const waiting = (count: number) => eventually(async () => (await waitingNow()) >= count);
+
+never('takes along what was charged in parts to a meter whose row is locked at the moment', async () => {
+  await addRule(database, 'usd', 'day', 10n ** 12n, {
+    ...{ id: old(), scope: 'group', scope_id: GROUP, rank: 1 },
+  });
+  const [rule] = await database.query<{ nr: string }>('SELECT nr FROM limit_rule');
+  const late = new pg.Client({ connectionString: database.url });
+  await late.connect();
+  const charge = () => insertCreatingDays(late, [{ ...charged(Date.now()), charge_rules: `{${rule!.nr}}` }]);
+  await charge();
+  await database.query('SELECT limit_fold()');
+  await client.query('BEGIN');
+  await client.query('SELECT FROM limit_meter FOR UPDATE');
+  await charge();
+  let isOver = false;
+  const moving = moveToTimeZone(dataSource, 'Asia/Tokyo').finally(() => (isOver = true));
+  await eventually(async () => isOver || (await waitingNow()) > 0);
+  await client.query('COMMIT');
+  await moving;
+  await late.end();
+  expect(await compare()).toEqual([expect.objectContaining({ spent: '1000000000', logged: '1000000000' })]);
+});
+
 never('neither misses nor doubles what is charged meanwhile', async () => {
   await addRule(database, 'usd', 'day', 10n ** 12n, { id: old(), scope_id: KEY });
   await insertCreatingDays(client, [charged(Date.now())]);
@@ -192,15 +225,6 @@ never('neither misses nor doubles what is charged meanwhile', async () => {
     moveToTimeZone(dataSource, 'Asia/Tokyo'),
     moveToTimeZone(dataSource, 'Asia/Tokyo'),
   ]);
-  const waiting = (count: number) =>
-    eventually(async () => {
-      const found = await database.query(
-        `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-         WHERE d.datname = current_database() AND NOT granted
-           AND relation IN ('limit_rule'::regclass, 'limit_meter'::regclass)`,
-      );
-      return found.length >= count;
-    });
   await waiting(2);
   const late = new pg.Client({ connectionString: database.url });
   await late.connect();
