@@ -1,9 +1,11 @@
 import { countSteps } from '../support/steps.js';
 import { COUNTED_READERS, REQUEST_READERS, RESPONSE_READERS } from './counted-readers.js';
 
-/** Bytes. Small, so that what is read again with each next chunk takes many steps. */
-const CHUNK = 256;
-const CHUNKS = 400;
+/** Small ones, so that what is read again with each next chunk takes many steps; large ones for searches to their ends. */
+const SIZES = [
+  { bytes: 256, count: 400 },
+  { bytes: 8_192, count: 16 },
+];
 /** A line of 64 KiB is the longest that is kept. */
 const MOST_KEPT = 80_000;
 
@@ -37,13 +39,20 @@ it.each([
   ...REQUEST_READERS.map((reader) => [reader, REQUESTS] as const),
   ...RESPONSE_READERS.map((reader) => [reader, RESPONSES] as const),
 ])('%s: a chunk takes steps by its length, and little of it is kept', async (reader, of) => {
-  for (const [begin, text] of of) {
-    const chunk = Buffer.from(text.repeat(Math.ceil(CHUNK / text.length)));
-    const args = [reader, begin, chunk, CHUNKS];
+  const all = of.flatMap((body) => SIZES.map((size) => [...body, size] as const));
+  for (const [begin, text, size] of all) {
+    const chunk = Buffer.from(text.repeat(Math.ceil(size.bytes / text.length)));
+    const args = [reader, begin, chunk, size.count];
     const { steps, result } = await countSteps<number>(COUNTED_READERS, 'chunks', ...args);
     // 11 at most a byte; what is read again with each chunk, or searched to the end for each quote, takes hundreds.
-    const bytes = begin.length + CHUNKS * chunk.length;
-    const found = { begin: begin.slice(0, 80), text, steps: steps / bytes < 40, kept: result < MOST_KEPT };
+    const bytes = begin.length + size.count * chunk.length;
+    const found = {
+      begin: begin.slice(0, 80),
+      text,
+      size,
+      steps: steps / bytes < 40,
+      kept: result < MOST_KEPT,
+    };
     expect(found).toMatchObject({ steps: true, kept: true });
   }
 });

@@ -34,6 +34,7 @@ export const lines = (body: Buffer) => void readStreamUsage(kept(body), '/api/ch
 export const binaryEventStream = (body: Buffer) =>
   void readStreamUsage(kept(body), '/model/m/converse-stream', AWS_EVENT_STREAM);
 
+/** What reads bodies that come in chunks. */
 const OF_REQUESTS = {
   'a request': () => new RequestReader(true),
   'a request for its row': () => new RequestReader(false),
