@@ -15,6 +15,7 @@ const ROW = /^\| *`([^`|]+)` *\|.*\| *(\d{4}-\d\d-\d\d) *\|$/;
 export function flakyProblems(text = read(LIST), today = newestCommit()) {
   const rows = text
     .split('\n')
+    .map((line) => line.trim())
     .filter((line) => line.startsWith('|'))
     .slice(2);
   return rows.flatMap((row) => {
@@ -22,7 +23,8 @@ export function flakyProblems(text = read(LIST), today = newestCommit()) {
     if (file === undefined) return [`${LIST}: not a file, a test, a message and a date: ${row}`];
     if (today === null) return [];
     const days = (Date.parse(today) - Date.parse(added)) / DAY_MS;
-    return Math.abs(days) > MOST_DAYS
+    // No date (2026-13-01) is not in time either. A day ahead: another time zone.
+    return !(days >= -1 && days <= MOST_DAYS)
       ? [
           `${LIST}: ${file} is dated ${added}, more than ${MOST_DAYS} days from the newest commit: cure it and remove its line`,
         ]

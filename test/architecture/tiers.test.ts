@@ -45,7 +45,7 @@ const STARTS_PROGRAMS: Record<string, string> = {
 const sources = ['test', 'src'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .map((path) => `${folder}/${path.replaceAll('\\', '/')}`)
-    .filter((path) => path.endsWith('.ts')),
+    .filter((path) => /\.[cm]?tsx?$/.test(path)),
 );
 const text = new Map(sources.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]));
 
@@ -75,7 +75,7 @@ const files = testFiles();
 const inWorker = [...files].filter(([, tier]) => tier === 'worker').map(([file]) => file);
 
 it('has every test in a file of one tier', () => {
-  const declares = /^(describe|it|test)\b[.(]|^\(.* \? (describe|it) : |^itNeeding\(/m;
+  const declares = /^(describe|it|test|never)\b[.(]|^\(.* \? (describe|it) : |^itNeeding\(/m;
   expect(sources.filter((path) => declares.test(text.get(path)!) && !files.has(path))).toEqual([]);
   const endings = Object.values(TIERS).flatMap((tier) => tier.endings);
   expect(new Set(endings).size).toBe(endings.length);
@@ -86,6 +86,11 @@ it('has every test in a file of one tier', () => {
   expect(unused).toEqual([]);
 });
 
+it('runs all tests of a file', () => {
+  const chosen = /^ *((describe|it|test)\.only|fit|fdescribe)\b/m;
+  expect(sources.filter((path) => chosen.test(text.get(path)!))).toEqual([]);
+});
+
 it('has a command for every tier, and those that are not by hand in .ci/run', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
@@ -93,7 +98,7 @@ it('has a command for every tier, and those that are not by hand in .ci/run', ()
   const ci = readFileSync(join(ROOT, '.ci/run'), 'utf8');
   for (const [name, { command, isByHand = false }] of Object.entries(TIERS)) {
     expect(scripts[command.replace(/^npm (run )?/, '')]).toMatch(
-      name === 'worker' ? /^node scripts\/test\.mjs$/ : new RegExp(`--tier ${name}$|test-${name}\\.mjs$`),
+      name === 'worker' ? /^exec node scripts\/test\.mjs$/ : new RegExp(`--tier ${name}$|test-${name}\\.mjs$`),
     );
     expect([name, ci.includes(`\nstep ${command}\n`)]).toEqual([name, !isByHand]);
   }

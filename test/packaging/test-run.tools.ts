@@ -116,6 +116,19 @@ describe('npm test', () => {
     expect(many.stderr).toContain('No second try: 4 files failed');
   });
 
+  it('tells of a worker that ended, with what its file had found', async () => {
+    const ends = `it('ends', () => once(() => process.exit(1)));`;
+    testFile('ends', ONCE + ends);
+    const late = await run().ended;
+    expect([late.code, late.stdout]).toEqual([
+      0,
+      expect.stringContaining('FLAKY test/ends.test.ts › the file'),
+    ]);
+    testFile('sums', `${NEVER}never('adds up', () => expect(1).toBe(2));\n${ONCE}${ends}`);
+    const { code, stderr } = await run().ended;
+    expect([code, stderr]).toEqual([1, expect.stringContaining('sums.test.ts › adds up must never fail.')]);
+  });
+
   it('fails while an entry of flaky.md is old, by the date of the newest commit', async () => {
     testFile('passes', `it('passes', () => {});`);
     const table = '| file | test | first message | added |\n| --- | --- | --- | --- |\n';

@@ -40,6 +40,7 @@ export function marked(test: Test): (...args: unknown[]) => Promise<void> {
     }
   };
 }
+
 /** Is it a failed expectation, or that of a property of fast-check, that met no 503? */
 function isFinal(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -9,6 +9,9 @@ const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
 const jest = process.ppid;
 setInterval(() => process.ppid === jest || process.exit(1), 1_000).unref();
 
+// Jest begins a file anew, without a word, in the place of a worker that ends with any code but that of SIGKILL.
+if (process.connected) process.on('exit', (code) => code !== 0 && (process.exitCode = 137));
+
 module.exports = class ProcessEnvironment {
   global = globalThis;
   fakeTimers = null;
@@ -47,11 +50,14 @@ module.exports = class ProcessEnvironment {
 
   async teardown() {
     // What this file has left running (after-file.ts).
-    for (const run of globalThis.runAfterFile ?? []) await run();
-    this.fakeTimersModern.dispose();
-    // Else every event of later files would reach this one too.
-    delete globalThis[EVENT_HANDLERS];
-    this.restore();
+    try {
+      for (const run of globalThis.runAfterFile ?? []) await run();
+    } finally {
+      this.fakeTimersModern.dispose();
+      // Else every event of later files would reach this one too.
+      delete globalThis[EVENT_HANDLERS];
+      this.restore();
+    }
   }
 
   handleTestEvent(event, state) {

@@ -6,9 +6,19 @@ const { stripVTControlCharacters } = require('node:util');
 /** Of an expectation inside `never(...)` (test/support/never.ts). */
 const NEVER = 'This must never happen.';
 
+const nameOf = ({ ancestorTitles, title }) => [...ancestorTitles, title].join(' › ');
+
 module.exports = class Failures {
+  /** Names of tests by the paths of their files: a worker that ends takes the other results of its file with it. */
+  final = new Map();
+
   constructor({ rootDir }) {
     this.rootDir = rootDir;
+  }
+
+  onTestCaseResult({ path }, result) {
+    if (result.failureMessages.some((message) => message.includes(NEVER)))
+      this.final.set(path, nameOf(result));
   }
 
   onRunComplete(_contexts, { testResults }) {
@@ -25,11 +35,11 @@ module.exports = class Failures {
     const messages = tests.flatMap(({ failureMessages }) => failureMessages);
     return {
       file: relative(this.rootDir, testFilePath),
-      test: tests[0] === undefined ? 'the file' : [...tests[0].ancestorTitles, tests[0].title].join(' › '),
+      test: this.final.get(testFilePath) ?? (tests[0] === undefined ? 'the file' : nameOf(tests[0])),
       message: stripVTControlCharacters(messages[0] ?? failureMessage ?? '')
         .trim()
         .split('\n')[0],
-      isFinal: messages.some((message) => message.includes(NEVER)),
+      isFinal: this.final.has(testFilePath),
     };
   }
 };
