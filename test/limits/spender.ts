@@ -28,7 +28,7 @@ export interface Report {
 /** CLOCK_MONOTONIC, which all processes of a machine share; their time origins differ if one waits for a processor. */
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
-// Its worker has ended, or was.
+// The worker that started it has ended.
 process.once('disconnect', () => process.exit());
 process.on('message', (order) => {
   if (order !== 'go') void spend(...(order as [LedgerSettings, Work]));
