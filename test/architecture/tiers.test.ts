@@ -98,7 +98,9 @@ it('has a command for every tier, and those that are not by hand in .ci/run', ()
   const ci = readFileSync(join(ROOT, '.ci/run'), 'utf8');
   for (const [name, { command, isByHand = false }] of Object.entries(TIERS)) {
     expect(scripts[command.replace(/^npm (run )?/, '')]).toMatch(
-      name === 'worker' ? /^exec node scripts\/test\.mjs$/ : new RegExp(`--tier ${name}$|test-${name}\\.mjs$`),
+      name === 'worker'
+        ? /^exec node scripts\/test\.mjs$/
+        : new RegExp(`--tier ${name}$|test-${name}\\.mjs$`),
     );
     expect([name, ci.includes(`\nstep ${command}\n`)]).toEqual([name, !isByHand]);
   }
